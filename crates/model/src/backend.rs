@@ -1,0 +1,106 @@
+//! Backends: who answers an admitted request.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::SocketAddr,
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    id::{BackendId, TunnelGroupId},
+    object::ObjectName,
+};
+
+/// What a backend is, apart from where it is reached at the moment.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum BackendKind {
+    /// Whatever announces these labels: an agent's tunnel, or a Service's endpoints dialled directly.
+    TunnelGroup {
+        /// The labels that must be there.
+        labels: BTreeMap<String, String>,
+    },
+    /// A fixed answer.
+    HttpResponse {
+        /// The status, 200 to 599.
+        status: u16,
+        /// Lower-case names and values.
+        headers: BTreeMap<String, String>,
+        /// The body, at most 64 KiB.
+        body: String,
+    },
+    /// One address.
+    Static {
+        /// `host:port`.
+        address: String,
+    },
+}
+
+/// Labels of the tunnel group that stands for a Service port (Kubernetes API reference of the
+/// upstream controller, 0.9 and later).
+pub mod label {
+    /// The Service's namespace.
+    pub const NAMESPACE: &str = "k8s.ngrok.com/namespace";
+    /// The Service's name.
+    pub const SERVICE: &str = "k8s.ngrok.com/service";
+    /// The Service's uid.
+    pub const SERVICE_UID: &str = "k8s.ngrok.com/service-uid";
+    /// The port's number, decimal.
+    pub const PORT: &str = "k8s.ngrok.com/port";
+}
+
+/// A port of a Service as a declaration names it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ServicePort {
+    /// The Service.
+    pub service: ObjectName,
+    /// Its uid: a Service that is deleted and made anew is another backend.
+    pub uid: String,
+    /// The port's number.
+    pub port: u16,
+    /// The port's name, empty if it has none.
+    pub port_name: String,
+}
+
+impl ServicePort {
+    /// The labels of its tunnel group.
+    #[must_use]
+    pub fn labels(&self) -> BTreeMap<String, String> {
+        [
+            (label::NAMESPACE, self.service.namespace.clone()),
+            (label::SERVICE, self.service.name.clone()),
+            (label::SERVICE_UID, self.uid.clone()),
+            (label::PORT, self.port.to_string()),
+        ]
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value))
+        .collect()
+    }
+
+    /// The id of its tunnel group, the same every time.
+    #[must_use]
+    pub fn backend_id(&self) -> BackendId {
+        BackendId::TunnelGroup(TunnelGroupId::derived(&[
+            &self.service.namespace,
+            &self.service.name,
+            &self.uid,
+            &self.port.to_string(),
+        ]))
+    }
+}
+
+impl std::fmt::Display for ServicePort {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.service, self.port)
+    }
+}
+
+/// A backend that a declaration needs, and where it is reached at the moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeclaredBackend {
+    /// The Service port it stands for.
+    pub service: ServicePort,
+    /// Ready endpoints. Empty: the route is open and answers 503, "no endpoints".
+    pub endpoints: BTreeSet<SocketAddr>,
+}

@@ -1,0 +1,203 @@
+//! Identifiers of things at the edge: `<prefix>_<27 base62 characters>` (edge API).
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// A text that is not an id of the kind asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not an id of the form {prefix}_ and 27 letters and digits")]
+pub struct NotAnId {
+    /// What was given.
+    pub text: String,
+    /// The prefix that this kind of id has.
+    pub prefix: &'static str,
+}
+
+const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// The 27 base62 characters of a 160-bit number.
+#[must_use]
+pub fn base62(mut bytes: [u8; 20]) -> String {
+    let mut text = [b'0'; 27];
+    for place in text.iter_mut().rev() {
+        let mut remainder = 0_u32;
+        for byte in &mut bytes {
+            let value = (remainder << 8) | u32::from(*byte);
+            *byte = u8::try_from(value / 62).unwrap_or(u8::MAX);
+            remainder = value % 62;
+        }
+        *place = BASE62[remainder as usize];
+    }
+    text.iter().map(|b| char::from(*b)).collect()
+}
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident = $prefix:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(into = "String", try_from = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// What every id of this kind begins with, without the underscore.
+            pub const PREFIX: &'static str = $prefix;
+
+            /// Reads an id.
+            ///
+            /// # Errors
+            /// When the prefix or the form is another.
+            pub fn parse(text: &str) -> Result<Self, NotAnId> {
+                let fine = text
+                    .strip_prefix($prefix)
+                    .and_then(|rest| rest.strip_prefix('_'))
+                    .is_some_and(|rest| rest.len() == 27 && rest.bytes().all(|b| b.is_ascii_alphanumeric()));
+                if fine {
+                    Ok(Self(text.to_owned()))
+                } else {
+                    Err(NotAnId { text: text.to_owned(), prefix: $prefix })
+                }
+            }
+
+            /// An id from 160 bits; the edge puts the creation second in the first 32 (KSUID).
+            #[must_use]
+            pub fn from_bits(bits: [u8; 20]) -> Self {
+                Self(format!(concat!($prefix, "_{}"), base62(bits)))
+            }
+
+            /// The id of what these parts name, the same every time: a write that is repeated
+            /// because its answer was lost makes no second object.
+            #[must_use]
+            pub fn derived(parts: &[&str]) -> Self {
+                let mut hash = Sha256::new();
+                hash.update($prefix);
+                for part in parts {
+                    hash.update((part.len() as u64).to_be_bytes());
+                    hash.update(part);
+                }
+                let mut bits = [0; 20];
+                bits.copy_from_slice(&hash.finalize()[..20]);
+                Self::from_bits(bits)
+            }
+
+            /// The id as text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> Self {
+                id.0
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = NotAnId;
+            fn try_from(text: String) -> Result<Self, NotAnId> {
+                Self::parse(&text)
+            }
+        }
+    )*};
+}
+
+ids! {
+    /// An HTTPS edge.
+    EdgeId = "edghts";
+    /// A route of an HTTPS edge.
+    RouteId = "edghtsrt";
+    /// A tunnel-group backend.
+    TunnelGroupId = "bkdtg";
+    /// An HTTP response backend.
+    HttpResponseId = "bkdhr";
+    /// A static address backend.
+    StaticId = "bkdsc";
+    /// An IP policy.
+    IpPolicyId = "ipp";
+    /// A rule of an IP policy.
+    IpRuleId = "ipr";
+    /// A reserved domain.
+    DomainId = "rd";
+    /// A TLS certificate.
+    CertificateId = "cert";
+    /// A certificate authority.
+    AuthorityId = "ca";
+    /// An API key.
+    KeyId = "ak";
+}
+
+/// A backend of any kind.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum BackendId {
+    /// Matched by labels.
+    TunnelGroup(TunnelGroupId),
+    /// A fixed answer.
+    HttpResponse(HttpResponseId),
+    /// One address.
+    Static(StaticId),
+}
+
+impl BackendId {
+    /// Reads the id of any backend kind.
+    ///
+    /// # Errors
+    /// When it is none of them.
+    pub fn parse(text: &str) -> Result<Self, NotAnId> {
+        TunnelGroupId::parse(text)
+            .map(Self::TunnelGroup)
+            .or_else(|_| HttpResponseId::parse(text).map(Self::HttpResponse))
+            .or_else(|_| StaticId::parse(text).map(Self::Static))
+            .map_err(|_| NotAnId { text: text.to_owned(), prefix: "bkdtg, bkdhr or bkdsc" })
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::TunnelGroup(id) => id.as_str(),
+            Self::HttpResponse(id) => id.as_str(),
+            Self::Static(id) => id.as_str(),
+        }
+    }
+}
+
+impl fmt::Display for BackendId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl From<BackendId> for String {
+    fn from(id: BackendId) -> Self {
+        id.as_str().to_owned()
+    }
+}
+
+impl TryFrom<String> for BackendId {
+    type Error = NotAnId;
+    fn try_from(text: String) -> Result<Self, NotAnId> {
+        Self::parse(&text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn derived_ids_are_well_formed_and_depend_on_where_parts_end() {
+        let id = IpPolicyId::derived(&["a", "bc"]);
+        assert_eq!(IpPolicyId::parse(id.as_str()), Ok(id.clone()));
+        assert_ne!(id, IpPolicyId::derived(&["ab", "c"]));
+        assert_eq!(base62([0xff; 20]), "aWgEPTl1tmebfsQzFP4bxwgy80V");
+    }
+}

@@ -1,0 +1,4 @@
+//! placeholder
+/// A whole set of objects.
+#[derive(Debug, Default)]
+pub struct Snapshot;
