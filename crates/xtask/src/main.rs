@@ -1,1 +1,44 @@
-fn main() {}
+//! `cargo xtask`: the project's own chores. `cargo xtask test` is the command that the README
+//! names and CI runs; everything it needs it installs, and says so.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod borders;
+mod run;
+mod test;
+mod tidy;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Chores of the project")]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Formatting, lints, documentation, borders and every test that needs no slow peer.
+    Test {
+        /// Everything else too: each crate alone, licences and bans, peers that are slow to build.
+        #[arg(long)]
+        all: bool,
+    },
+    /// Rewrite every generated file and every stored test result, for review as a diff.
+    Rewrite,
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().chore {
+        Chore::Test { all } => test::test(all),
+        Chore::Rewrite => test::rewrite(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            run::say(&format!("failed: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
