@@ -250,6 +250,19 @@ pub enum Command {
         /// The route.
         id: RouteId,
     },
+    /// Writes what a controller must remember about a route, and nothing else: for edges without
+    /// *replace*, where a record cannot travel with the content. Stamps as in [`RecordSpec`];
+    /// a later change of the route's content makes `serving.digest` void as ever.
+    SetRecord {
+        /// The edge.
+        edge: EdgeId,
+        /// The edge's generation written over.
+        expected: Expected,
+        /// The route.
+        id: RouteId,
+        /// The record.
+        record: Box<RecordSpec>,
+    },
     /// Deletes a route.
     DeleteRoute {
         /// The edge.

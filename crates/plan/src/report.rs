@@ -1,0 +1,127 @@
+//! How every route stands and why, as closed sets of words that the status turns into sentences.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{
+    id::{BackendId, RouteId},
+    module::ModuleKind,
+    object::ObjectRef,
+    status::RouteState,
+    time::Timestamp,
+};
+
+use crate::inputs::RouteKey;
+
+/// How every declared or withdrawn route stands at the edge as it was read (R8): not what the
+/// plan will make of it. After the last step, plan again and report that.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// By host and match.
+    pub routes: BTreeMap<RouteKey, RouteReport>,
+}
+
+/// How one route stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouteReport {
+    /// What it does with requests.
+    pub state: RouteState,
+    /// Since when; absent while the edge does not have it.
+    pub since: Option<Timestamp>,
+    /// The generation in force; absent while it refuses.
+    pub serving: Option<u64>,
+    /// The generation declared; absent while it is being removed.
+    pub wanted: Option<u64>,
+    /// Who declares it, or declared it last.
+    pub owner: Option<ObjectRef>,
+    /// Its id at the edge.
+    pub id: Option<RouteId>,
+    /// Why it is not as declared, beside the declaration's own findings; or what will change.
+    pub notes: BTreeSet<Note>,
+}
+
+/// A reason that the planner knows of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Note {
+    /// Its declaration failed preflight: the declared route's own reasons say why.
+    Invalid,
+    /// Its declaration rests on something that has not been read (R19).
+    Pending,
+    /// Its declaration is gone, or could not be read: which of the two is not known (R19).
+    RemovalPending,
+    /// An object that the served set rests on is gone (R2).
+    Lost {
+        /// Which.
+        missing: BTreeSet<ObjectRef>,
+        /// When the edge closes the route.
+        closes_at: Option<Timestamp>,
+    },
+    /// Held, but not for ever (`--hold-limit`).
+    HoldEnds {
+        /// When the edge closes the route.
+        closes_at: Timestamp,
+    },
+    /// It was held for as long as the operator allows.
+    HoldEnded,
+    /// Held, and refuses in addition what the newest valid policies refuse (R17).
+    AlsoRefuses,
+    /// Withdrawn: stays closed until this broader route is as declared (R5).
+    WaitsForBroader {
+        /// The route that would catch its requests.
+        broader: RouteKey,
+    },
+    /// Withdrawn: a closed tombstone until then (R5).
+    WaitsForTombstone {
+        /// The end.
+        until: Timestamp,
+    },
+    /// Another object declares it now, with another set: closed until then (R5).
+    WaitsForPredecessor {
+        /// The object that declared it.
+        predecessor: ObjectRef,
+        /// The end; absent: the tombstone begins with this plan.
+        until: Option<Timestamp>,
+    },
+    /// The edge refused this declaration; it is not tried again until it changes (R7).
+    RefusedByEdge {
+        /// What the edge said.
+        message: String,
+    },
+    /// Somebody else's edge or reservation has the host.
+    HostHeld {
+        /// Another controller; absent: a user of the edge's API.
+        by: Option<String>,
+    },
+    /// The edge-wide demands cannot change while this route of the host is held (R13).
+    DemandsKept {
+        /// The held route.
+        by: RouteKey,
+    },
+    /// The edge-wide demands of the host are in error or have not been read (R13).
+    DemandsUnknown,
+    /// This edge does not enforce these modules.
+    Unenforceable {
+        /// Which.
+        kinds: BTreeSet<ModuleKind>,
+    },
+    /// An IP policy that it names by id is not at the edge, or has no valid declaration.
+    PolicyMissing {
+        /// The name as declared.
+        name: String,
+    },
+    /// A backend that it names is neither declared nor at the edge, or is somebody else's.
+    BackendMissing {
+        /// Which.
+        id: BackendId,
+    },
+    /// Something declared near it could not be read, so hosts that are not open stay closed (R3).
+    UnreadableNearby,
+    /// A narrower declared route or host cannot be staged, so this one must not change (R3).
+    NarrowerNotStaged {
+        /// Which.
+        narrower: RouteKey,
+    },
+    /// The present pass only closes (R19).
+    OnlyClosing,
+    /// A step of the plan is about it.
+    Changing,
+}
