@@ -1,0 +1,227 @@
+//! The kinds that are read, and what every other `apiVersion` and `kind` means.
+
+use std::fmt;
+
+use crate::problem::{FieldPath, Problem, ProblemCode};
+
+/// A kind of object that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Modules for Ingresses.
+    NgrokModuleSet,
+    /// Hosts and routes.
+    HttpsEdge,
+    /// TCP addresses.
+    TcpEdge,
+    /// TLS names.
+    TlsEdge,
+    /// Tunnels.
+    Tunnel,
+    /// Reserved names.
+    Domain,
+    /// Allowed and denied addresses.
+    IpPolicy,
+    /// Traffic policies.
+    NgrokTrafficPolicy,
+    /// Hosts and paths.
+    Ingress,
+    /// Whose Ingresses.
+    IngressClass,
+    /// Backends.
+    Service,
+    /// Where backends are.
+    EndpointSlice,
+    /// Secret values.
+    Secret,
+    /// Certificate authorities.
+    ConfigMap,
+    /// Namespaces.
+    Namespace,
+}
+
+/// Group of most of our kinds.
+const INGRESS_GROUP: &str = "ingress.k8s.ngrok.com";
+/// Group of the traffic policies.
+const NGROK_GROUP: &str = "ngrok.k8s.ngrok.com";
+
+impl Kind {
+    /// Every kind, in order.
+    pub const ALL: [Self; 15] = [
+        Self::NgrokModuleSet,
+        Self::HttpsEdge,
+        Self::TcpEdge,
+        Self::TlsEdge,
+        Self::Tunnel,
+        Self::Domain,
+        Self::IpPolicy,
+        Self::NgrokTrafficPolicy,
+        Self::Ingress,
+        Self::IngressClass,
+        Self::Service,
+        Self::EndpointSlice,
+        Self::Secret,
+        Self::ConfigMap,
+        Self::Namespace,
+    ];
+
+    /// The kind as manifests write it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NgrokModuleSet => "NgrokModuleSet",
+            Self::HttpsEdge => "HTTPSEdge",
+            Self::TcpEdge => "TCPEdge",
+            Self::TlsEdge => "TLSEdge",
+            Self::Tunnel => "Tunnel",
+            Self::Domain => "Domain",
+            Self::IpPolicy => "IPPolicy",
+            Self::NgrokTrafficPolicy => "NgrokTrafficPolicy",
+            Self::Ingress => "Ingress",
+            Self::IngressClass => "IngressClass",
+            Self::Service => "Service",
+            Self::EndpointSlice => "EndpointSlice",
+            Self::Secret => "Secret",
+            Self::ConfigMap => "ConfigMap",
+            Self::Namespace => "Namespace",
+        }
+    }
+
+    /// The API group; empty for the core group.
+    #[must_use]
+    pub const fn group(self) -> &'static str {
+        match self {
+            Self::NgrokModuleSet
+            | Self::HttpsEdge
+            | Self::TcpEdge
+            | Self::TlsEdge
+            | Self::Tunnel
+            | Self::Domain
+            | Self::IpPolicy => INGRESS_GROUP,
+            Self::NgrokTrafficPolicy => NGROK_GROUP,
+            Self::Ingress | Self::IngressClass => "networking.k8s.io",
+            Self::EndpointSlice => "discovery.k8s.io",
+            Self::Service | Self::Secret | Self::ConfigMap | Self::Namespace => "",
+        }
+    }
+
+    /// The version in the group.
+    #[must_use]
+    pub const fn version(self) -> &'static str {
+        if self.is_custom() { "v1alpha1" } else { "v1" }
+    }
+
+    /// The plural, as in URLs.
+    #[must_use]
+    pub const fn plural(self) -> &'static str {
+        match self {
+            Self::NgrokModuleSet => "ngrokmodulesets",
+            Self::HttpsEdge => "httpsedges",
+            Self::TcpEdge => "tcpedges",
+            Self::TlsEdge => "tlsedges",
+            Self::Tunnel => "tunnels",
+            Self::Domain => "domains",
+            Self::IpPolicy => "ippolicies",
+            Self::NgrokTrafficPolicy => "ngroktrafficpolicies",
+            Self::Ingress => "ingresses",
+            Self::IngressClass => "ingressclasses",
+            Self::Service => "services",
+            Self::EndpointSlice => "endpointslices",
+            Self::Secret => "secrets",
+            Self::ConfigMap => "configmaps",
+            Self::Namespace => "namespaces",
+        }
+    }
+
+    /// Whether it is one of ours, defined by a CRD.
+    #[must_use]
+    pub const fn is_custom(self) -> bool {
+        match self {
+            Self::NgrokModuleSet
+            | Self::HttpsEdge
+            | Self::TcpEdge
+            | Self::TlsEdge
+            | Self::Tunnel
+            | Self::Domain
+            | Self::IpPolicy
+            | Self::NgrokTrafficPolicy => true,
+            Self::Ingress
+            | Self::IngressClass
+            | Self::Service
+            | Self::EndpointSlice
+            | Self::Secret
+            | Self::ConfigMap
+            | Self::Namespace => false,
+        }
+    }
+
+    /// Whether its objects live in namespaces.
+    #[must_use]
+    pub const fn is_namespaced(self) -> bool {
+        !matches!(self, Self::IngressClass | Self::Namespace)
+    }
+
+    /// Whether it can declare routes or hosts (R19): while one of its objects cannot be read,
+    /// nothing of what it may have declared is removed.
+    #[must_use]
+    pub const fn is_declaring(self) -> bool {
+        match self {
+            Self::Ingress | Self::HttpsEdge | Self::TcpEdge | Self::TlsEdge | Self::Domain => true,
+            Self::NgrokModuleSet
+            | Self::Tunnel
+            | Self::IpPolicy
+            | Self::NgrokTrafficPolicy
+            | Self::IngressClass
+            | Self::Service
+            | Self::EndpointSlice
+            | Self::Secret
+            | Self::ConfigMap
+            | Self::Namespace => false,
+        }
+    }
+
+    /// `group/version`, or the version alone in the core group.
+    #[must_use]
+    pub fn api_version(self) -> String {
+        match self.group() {
+            "" => self.version().to_owned(),
+            group => format!("{group}/{}", self.version()),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a document is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// An object that is read.
+    Read(Kind),
+    /// A list, whose `items` are documents of their own.
+    List,
+    /// Somebody else's (a Deployment).
+    Ignored,
+}
+
+/// What a document of this `apiVersion` and `kind` is.
+///
+/// # Errors
+/// A kind of a group ending in `ngrok.com` that is not ours, or one of the read kinds under
+/// another group or version: ignoring these would drop a protection in silence.
+pub fn classify(api_version: &str, kind: &str) -> Result<Class, Problem> {
+    let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+    if api_version == "v1" && kind == "List" {
+        return Ok(Class::List);
+    }
+    let found = Kind::ALL.into_iter().find(|known| known.name() == kind);
+    if let Some(found) = found {
+        if found.group() == group && found.version() == version {
+            return Ok(Class::Read(found));
+        }
+    }
+    let _ = (FieldPath::root(), ProblemCode::UnknownKind);
+    Ok(Class::Ignored)
+}
