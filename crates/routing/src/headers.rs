@@ -1,0 +1,1 @@
+//! What of a client's headers reaches a backend (R16).
