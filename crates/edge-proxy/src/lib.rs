@@ -1,1 +1,7 @@
-//! placeholder
+//! The data plane.
+mod authority;
+mod codec;
+mod listen;
+mod options;
+mod watch;
+pub use options::*;

@@ -1,0 +1,389 @@
+//! Stands between a connection and the HTTP/1 parser and lets through what reads one way only.
+//!
+//! Bytes of a head are held back until the head is whole and `head::judge` accepts it; bytes of a
+//! body are followed to their end, so that the next head is found where it really begins. A head
+//! that is refused is *replaced* by a harmless one, and [`Control::refused`] says so: the refusal
+//! is then answered like any other, in its turn behind the answers before it, and the connection
+//! ends with it. Bytes behind an upgrade request wait until the upgrade is granted or refused.
+
+use std::{
+    cell::{Cell, RefCell},
+    io,
+    pin::Pin,
+    rc::Rc,
+    task::{Context, Poll, ready},
+};
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::{
+    chunks::Chunks,
+    head::{self, Framing, HeadError, HeadLimits},
+};
+use crate::{
+    options::{Defences, Timeouts},
+    watch::{Bell, Clock, Tick, overdue},
+};
+
+/// What takes the place of a refused head.
+const STAND_IN: &[u8] = b"GET / HTTP/1.1\r\nhost: refused.invalid\r\nconnection: close\r\n\r\n";
+
+/// Where an upgrade stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Upgrade {
+    /// Nobody asked, or the answer is not known yet.
+    Undecided,
+    /// No: what follows is the next request.
+    Refused,
+    /// Yes: what follows is not HTTP.
+    Granted,
+}
+
+/// What a connection's guard, its driver and its request handlers tell each other.
+#[derive(Debug)]
+pub(crate) struct Control {
+    clock: Rc<Clock>,
+    refused: Cell<Option<HeadError>>,
+    upgrade: Cell<Upgrade>,
+    /// Wakes whoever reads.
+    reader: Bell,
+    /// Wakes the connection's driver.
+    pub(crate) driver: Bell,
+    /// The connection takes no further request.
+    pub(crate) closing: Cell<bool>,
+    /// The connection ends now.
+    pub(crate) cut: Cell<bool>,
+    in_flight: Cell<u32>,
+    idle_since: Cell<Tick>,
+    head_since: Cell<Tick>,
+    write_since: Cell<Tick>,
+}
+
+impl Control {
+    pub(crate) fn new(clock: Rc<Clock>) -> Self {
+        let now = clock.now();
+        Self {
+            clock,
+            refused: Cell::new(None),
+            upgrade: Cell::new(Upgrade::Undecided),
+            reader: Bell::default(),
+            driver: Bell::default(),
+            closing: Cell::new(false),
+            cut: Cell::new(false),
+            in_flight: Cell::new(0),
+            idle_since: Cell::new(now),
+            head_since: Cell::new(0),
+            write_since: Cell::new(0),
+        }
+    }
+
+    /// Why the request that is being handled is not the one that was sent.
+    pub(crate) fn refused(&self) -> Option<HeadError> {
+        self.refused.get()
+    }
+
+    /// Decides about an upgrade.
+    pub(crate) fn decide(&self, upgrade: Upgrade) {
+        self.upgrade.set(upgrade);
+        self.reader.ring();
+    }
+
+    pub(crate) fn granted(&self) -> bool {
+        self.upgrade.get() == Upgrade::Granted
+    }
+
+    pub(crate) fn request_began(&self) {
+        self.in_flight.set(self.in_flight.get() + 1);
+        self.idle_since.set(0);
+        self.head_since.set(0);
+    }
+
+    pub(crate) fn request_ended(&self) {
+        let left = self.in_flight.get().saturating_sub(1);
+        self.in_flight.set(left);
+        if left == 0 {
+            self.idle_since.set(self.clock.now());
+        }
+    }
+
+    /// No request in progress and all answers handed over, as of the last tick.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let idle = self.idle_since.get();
+        idle != 0 && idle < self.clock.now() && self.write_since.get() == 0
+    }
+
+    /// Ends the connection at once.
+    pub(crate) fn cut(&self) {
+        self.cut.set(true);
+        self.driver.ring();
+    }
+
+    /// Ends it after the requests that are in progress.
+    pub(crate) fn close(&self) {
+        self.closing.set(true);
+        self.driver.ring();
+    }
+
+    /// Ends the connection when its client takes too long.
+    pub(crate) fn check(&self, timeouts: &Timeouts) {
+        let now = self.clock.now();
+        if overdue(&self.head_since, now, timeouts.head)
+            || (self.head_since.get() == 0 && overdue(&self.idle_since, now, timeouts.idle))
+            || overdue(&self.write_since, now, timeouts.client)
+        {
+            self.cut();
+        }
+    }
+
+    fn head_began(&self) {
+        if self.head_since.get() == 0 && self.in_flight.get() == 0 {
+            self.head_since.set(self.clock.now());
+        }
+    }
+
+    fn write_blocked(&self, blocked: bool) {
+        if !blocked {
+            self.write_since.set(0);
+        } else if self.write_since.get() == 0 {
+            self.write_since.set(self.clock.now());
+        }
+    }
+}
+
+#[derive(Debug)]
+enum State {
+    /// In a head; the lines before this byte have been looked at.
+    Head {
+        seen: usize,
+    },
+    Length(u64),
+    Chunks(Chunks),
+    /// Behind an upgrade request.
+    Waiting,
+    /// Not HTTP any more.
+    Raw,
+    /// A message was refused; nothing more is read.
+    Refused,
+}
+
+/// A connection whose bytes are judged on the way in.
+#[derive(Debug)]
+pub(crate) struct Guard<IO> {
+    io: IO,
+    control: Rc<Control>,
+    limits: HeadLimits,
+    defences: Defences,
+    state: State,
+    /// Bytes read and not handed on.
+    held: BytesMut,
+    /// How many of them may be handed on.
+    cleared: usize,
+}
+
+impl<IO> Guard<IO> {
+    pub(crate) fn new(
+        io: IO,
+        control: Rc<Control>,
+        limits: HeadLimits,
+        defences: Defences,
+    ) -> Self {
+        Self {
+            io,
+            control,
+            limits,
+            defences,
+            state: State::Head { seen: 0 },
+            held: BytesMut::new(),
+            cleared: 0,
+        }
+    }
+
+    /// Judges bytes that follow those handed on; returns how many of them may be handed on now.
+    fn advance(&mut self, bytes: &[u8]) -> Result<usize, HeadError> {
+        let mut at = 0;
+        while at < bytes.len() {
+            let rest = &bytes[at..];
+            match &mut self.state {
+                State::Head { seen } => match head::find_end(rest, *seen, &self.defences)? {
+                    Err(looked) if rest.len() <= self.limits.head_bytes => {
+                        *seen = looked;
+                        self.control.head_began();
+                        return Ok(at);
+                    }
+                    Ok(length) if length <= self.limits.head_bytes => {
+                        let facts = head::judge(&rest[..length], self.limits, &self.defences)?;
+                        at += length;
+                        self.state = match facts.framing {
+                            Framing::None if facts.upgrade => State::Waiting,
+                            Framing::None => State::Head { seen: 0 },
+                            Framing::Length(length) => State::Length(length),
+                            Framing::Chunked => State::Chunks(Chunks::default()),
+                        };
+                        if facts.upgrade {
+                            self.control.upgrade.set(Upgrade::Undecided);
+                        }
+                    }
+                    Ok(_) | Err(_) => return Err(HeadError::TooLarge),
+                },
+                State::Length(left) => {
+                    let here = usize::try_from(*left).unwrap_or(usize::MAX).min(rest.len());
+                    *left -= here as u64;
+                    at += here;
+                    if *left == 0 {
+                        self.state = State::Head { seen: 0 };
+                    }
+                }
+                State::Chunks(chunks) if self.defences.framing => {
+                    let (taken, ended) = chunks.take(rest)?;
+                    at += taken;
+                    if ended {
+                        self.state = State::Head { seen: 0 };
+                    }
+                }
+                State::Chunks(_) | State::Raw => return Ok(bytes.len()),
+                State::Waiting | State::Refused => return Ok(at),
+            }
+        }
+        Ok(at)
+    }
+
+    /// Puts the stand-in, or the end of the connection, in the place of what was refused.
+    fn refuse(&mut self, error: HeadError) -> io::Result<()> {
+        let in_body = matches!(self.state, State::Chunks(_));
+        self.state = State::Refused;
+        self.held.clear();
+        self.cleared = 0;
+        if in_body {
+            // The request is being handled already; its body ends in an error.
+            return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+        }
+        self.control.refused.set(Some(error));
+        self.held.extend_from_slice(STAND_IN);
+        self.cleared = STAND_IN.len();
+        Ok(())
+    }
+
+    /// Judges what is held; true when something came of it.
+    fn judge_held(&mut self) -> io::Result<bool> {
+        if self.held.is_empty() {
+            return Ok(false);
+        }
+        let held = std::mem::take(&mut self.held);
+        let verdict = self.advance(&held);
+        self.held = held;
+        match verdict {
+            Ok(cleared) => self.cleared = cleared,
+            Err(error) => self.refuse(error)?,
+        }
+        Ok(self.cleared > 0)
+    }
+
+    /// Judges what was just read into `buf` behind `before`, in place when nothing is held.
+    fn judge_read(&mut self, buf: &mut ReadBuf<'_>, before: usize) -> io::Result<()> {
+        if self.held.is_empty() {
+            match self.advance(&buf.filled()[before..]) {
+                Ok(cleared) => {
+                    self.held
+                        .extend_from_slice(&buf.filled()[before + cleared..]);
+                    buf.set_filled(before + cleared);
+                }
+                Err(error) => {
+                    buf.set_filled(before);
+                    self.refuse(error)?;
+                }
+            }
+        } else {
+            self.held.extend_from_slice(&buf.filled()[before..]);
+            buf.set_filled(before);
+            self.judge_held()?;
+        }
+        Ok(())
+    }
+}
+
+impl<IO: AsyncRead + Unpin> AsyncRead for Guard<IO> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        loop {
+            if this.cleared > 0 {
+                let count = this.cleared.min(buf.remaining());
+                buf.put_slice(&this.held[..count]);
+                this.held.advance(count);
+                this.cleared -= count;
+                return Poll::Ready(Ok(()));
+            }
+            match this.state {
+                State::Waiting => match this.control.upgrade.get() {
+                    Upgrade::Undecided => {
+                        this.control.reader.hear(cx.waker());
+                        return Poll::Pending;
+                    }
+                    Upgrade::Refused => this.state = State::Head { seen: 0 },
+                    Upgrade::Granted => this.state = State::Raw,
+                },
+                State::Refused => return Poll::Pending,
+                State::Head { .. } | State::Length(_) | State::Chunks(_) | State::Raw => {}
+            }
+            if this.fresh() && this.judge_held()? {
+                continue;
+            }
+            let before = buf.filled().len();
+            ready!(Pin::new(&mut this.io).poll_read(cx, buf))?;
+            if buf.filled().len() == before {
+                return Poll::Ready(Ok(()));
+            }
+            this.judge_read(buf, before)?;
+            if buf.filled().len() > before {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+}
+
+impl<IO> Guard<IO> {
+    /// Whether what is held has not been looked at in the present state.
+    fn fresh(&self) -> bool {
+        !self.held.is_empty() && !matches!(self.state, State::Head { seen } if seen > 0)
+    }
+}
+
+impl<IO: AsyncWrite + Unpin> AsyncWrite for Guard<IO> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write(cx, buf);
+        self.control.write_blocked(written.is_pending());
+        written
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write_vectored(cx, bufs);
+        self.control.write_blocked(written.is_pending());
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.io).poll_flush(cx);
+        self.control.write_blocked(flushed.is_pending());
+        flushed
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}

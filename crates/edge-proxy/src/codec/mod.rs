@@ -1,0 +1,3 @@
+pub(crate) mod chunks;
+pub(crate) mod guard;
+pub(crate) mod head;
