@@ -21,6 +21,9 @@ pub struct Source {
     pub origin: Origin,
     /// Which of two objects is older: the smaller number.
     pub age: u64,
+    /// What the source found wrong with the text already (a duplicate key): the object is
+    /// undecodable, whatever else it says.
+    pub problems: Vec<Problem>,
 }
 
 /// Decodes one object of a kind that [`crate::kinds::classify`] found. An object with mistakes

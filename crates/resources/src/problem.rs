@@ -107,11 +107,13 @@ pub enum ProblemCode {
     TooLarge,
     /// `undecodable`: does not decode, for a reason that only the decoder knows.
     Undecodable,
+    /// `unreadable`: a file that could not be read, or does not parse, as a whole (R19).
+    Unreadable,
 }
 
 impl ProblemCode {
     /// Every code.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::UnknownField,
         Self::WrongType,
         Self::MissingField,
@@ -130,6 +132,7 @@ impl ProblemCode {
         Self::WrongVersion,
         Self::TooLarge,
         Self::Undecodable,
+        Self::Unreadable,
     ];
 
     /// The stable name, kebab case.
@@ -154,6 +157,7 @@ impl ProblemCode {
             Self::WrongVersion => "wrong-version",
             Self::TooLarge => "too-large",
             Self::Undecodable => "undecodable",
+            Self::Unreadable => "unreadable",
         }
     }
 }

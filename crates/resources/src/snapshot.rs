@@ -231,6 +231,9 @@ pub struct Snapshot {
     pub duplicates: Vec<Duplicate>,
     /// What is wrong with documents that are no objects.
     pub findings: Vec<Finding>,
+    /// Whether it was taken from a tree that would not come to rest (R19): it may close, tighten
+    /// and withdraw, but what would open or loosen on its word is pending.
+    pub only_close: bool,
 }
 
 /// A decoded object of any kind.
