@@ -1,1 +1,5 @@
-//! placeholder
+//! Manifest files as a source of objects, and diagnostics as text.
+
+pub mod fuzz;
+pub mod scan;
+pub mod yaml;
