@@ -12,7 +12,7 @@ use model::{
     backend::{BackendKind, ServicePort},
     host::HostPattern,
     id::{BackendId, CertificateId, DomainId, EdgeId, IpPolicyId, IpRuleId, KeyId, RouteId},
-    module::{EdgeDemands, IpAction, IpRules, Modules, ModuleKind},
+    module::{EdgeDemands, IpAction, IpRules, ModuleKind, Modules},
     object::ObjectRef,
     place::Match,
     secret::{Digest, Secret},

@@ -1,12 +1,18 @@
 //! The single definition of an edge: a pure state machine.
 //!
-//! Commands go in, a new state comes out ([`apply`]); [`exposure`] says which request reaches
+//! Commands go in, a new state comes out ([`apply::apply`]); [`exposure`] says which request reaches
 //! which backend under which modules; [`compile`] makes the table that the proxy serves. The
 //! server runs it, the planner's checker replays plans on it, and later the simulator drives it,
 //! so that what is proved is proved about the code that answers.
 
 #![warn(missing_docs)]
 
+pub mod apply;
 pub mod capabilities;
 pub mod command;
+pub mod compile;
+pub mod exposure;
+mod index;
+mod refusal;
 pub mod state;
+pub mod verify;

@@ -10,9 +10,7 @@ use std::{
 use model::{
     backend::{BackendKind, ServicePort},
     host::HostPattern,
-    id::{
-        BackendId, CertificateId, DomainId, EdgeId, IpPolicyId, IpRuleId, KeyId, RouteId,
-    },
+    id::{BackendId, CertificateId, DomainId, EdgeId, IpPolicyId, IpRuleId, KeyId, RouteId},
     module::{EdgeDemands, IpAction, IpRules, Modules, TlsVersion},
     object::ObjectRef,
     place::Match,
@@ -71,7 +69,8 @@ pub struct Edge {
     pub mutual_tls: Option<MutualTls>,
     /// The certificate to show; absent: one of the local authority.
     pub certificate: Option<CertificateId>,
-    /// Counts the changes of the edge and of anything on it; what a writer must expect.
+    /// The revision of the last change of the edge or of anything on it; what a writer must
+    /// expect. It never returns, not even when the edge is deleted and made again.
     pub generation: u64,
     /// Its routes. No two have one match.
     pub routes: BTreeMap<RouteId, Route>,
@@ -102,7 +101,10 @@ impl Edge {
     #[must_use]
     pub fn demands(&self) -> EdgeDemands {
         EdgeDemands {
-            tls_minimum: self.tls_termination.filter(|m| m.enabled).and_then(|m| m.minimum),
+            tls_minimum: self
+                .tls_termination
+                .filter(|m| m.enabled)
+                .and_then(|m| m.minimum),
             mutual_tls: self
                 .mutual_tls
                 .as_ref()
@@ -138,7 +140,7 @@ pub struct Route {
     /// route is held on an older one (R17). Each alone must let an address pass.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub also_refuse: BTreeSet<PolicyRef>,
-    /// Counts the changes of this route's content (not of its record).
+    /// The revision of the last change of this route's content (not of its record or texts).
     pub generation: u64,
     /// What its controller must remember; absent on routes that no controller owns.
     pub record: Option<Record>,
