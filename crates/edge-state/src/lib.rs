@@ -13,6 +13,7 @@ pub mod command;
 pub mod compile;
 pub mod exposure;
 mod index;
+pub mod redact;
 mod refusal;
 pub mod state;
 pub mod verify;
