@@ -266,6 +266,15 @@ impl Chain {
         Ok(())
     }
 
+    /// Whether a decision depends on the method, so that method overrides must not reach a
+    /// backend (R16).
+    #[must_use]
+    pub fn method_decides(&self) -> bool {
+        self.access.iter().any(|module| match module {
+            Access::IpRestriction(_) => false,
+        })
+    }
+
     /// What is done to request headers, last of all.
     #[must_use]
     pub const fn request_headers(&self) -> Option<&HeaderEdits> {

@@ -14,3 +14,4 @@ pub mod modules;
 pub mod path;
 pub mod refusal;
 pub mod table;
+pub mod target;

@@ -160,18 +160,25 @@ pub fn literal_prefix(path: &str) -> String {
 
 /// The text before the first character that regular expressions give a meaning, if the path holds
 /// one: what an `ImplementationSpecific` path with an expression stages closed, as a *string*
-/// prefix (R16). A character that is repeated or made optional does not count to it.
+/// prefix (R16). A character that is repeated or made optional does not count to it, nor does one
+/// that has an alternative.
 #[must_use]
 pub fn expression_prefix(path: &str) -> Option<String> {
     let special = path.find([
         '*', '+', '?', '(', ')', '[', ']', '{', '}', '|', '^', '$', '\\',
     ])?;
-    // `a|b` means a or b: nothing is common to all that it matches.
-    if path.contains('|') && !path[..path.find('|').unwrap_or(special)].contains('(') {
-        return Some(String::from("/"));
+    let mut depth = 0_usize;
+    for character in path.chars() {
+        match character {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            // What stands before it is only one of two beginnings.
+            '|' if depth == 0 => return Some(String::from("/")),
+            _ => {}
+        }
     }
-    let mut head = &path[..special];
-    if path[special..].starts_with(['*', '?', '{']) {
+    let (mut head, rest) = path.split_at(special);
+    if rest.starts_with(['*', '?', '{']) {
         head = head
             .char_indices()
             .next_back()

@@ -8,6 +8,8 @@
 //! Texts are for whoever sent the request: they name the error and what can be done about it,
 //! never a backend, an address or a rule of the operator's.
 
+use crate::{host::HostProblem, path::PathProblem};
+
 /// What is said about a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
@@ -420,6 +422,35 @@ impl Refusal {
     #[must_use]
     pub fn documentation(self) -> String {
         format!("reference/refusals.md#{}", self.label())
+    }
+}
+
+impl From<PathProblem> for Refusal {
+    fn from(problem: PathProblem) -> Self {
+        match problem {
+            PathProblem::NotAbsolute => Self::TargetForm,
+            PathProblem::TooLong => Self::UriTooLong,
+            PathProblem::Control => Self::PathControl,
+            PathProblem::Character => Self::PathCharacter,
+            PathProblem::Backslash => Self::PathBackslash,
+            PathProblem::EncodedSlash => Self::PathEncodedSlash,
+            PathProblem::Escape => Self::PathEscape,
+            PathProblem::NotUtf8 => Self::PathNotUtf8,
+            PathProblem::AboveRoot => Self::PathAboveRoot,
+            PathProblem::Ambiguous => Self::PathAmbiguous,
+        }
+    }
+}
+
+impl From<HostProblem> for Refusal {
+    fn from(problem: HostProblem) -> Self {
+        match problem {
+            HostProblem::Missing => Self::HostMissing,
+            HostProblem::Duplicate => Self::HostDuplicate,
+            HostProblem::Conflict => Self::HostConflict,
+            HostProblem::Invalid => Self::HostInvalid,
+            HostProblem::Scheme => Self::SchemeConflict,
+        }
     }
 }
 

@@ -102,11 +102,11 @@ impl Prefixes {
 
 /// Orders `text` and the text made of `path` and `end`.
 fn compare(text: &str, path: &str, end: &str) -> Ordering {
-    match text.get(..path.len()) {
-        // Shorter than the path: `end` plays no part, unless the text is the path's beginning,
-        // and then it is less in any case.
+    let (text, path) = (text.as_bytes(), path.as_bytes());
+    match text.split_at_checked(path.len()) {
+        // Shorter than the path: what follows the path plays no part.
         None => text.cmp(path),
-        Some(head) => head.cmp(path).then_with(|| text[path.len()..].cmp(end)),
+        Some((head, rest)) => head.cmp(path).then_with(|| rest.cmp(end.as_bytes())),
     }
 }
 
