@@ -7,5 +7,6 @@
 
 pub mod backend;
 pub mod client;
+pub mod oracle;
 pub mod process;
 pub mod wait;
