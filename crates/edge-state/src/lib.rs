@@ -9,6 +9,7 @@
 
 pub mod apply;
 pub mod capabilities;
+pub mod closing;
 pub mod command;
 pub mod compile;
 pub mod exposure;

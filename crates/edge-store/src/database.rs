@@ -1,0 +1,188 @@
+//! The state in redb: one table for each kind of thing, id to JSON, and a table of numbers.
+//!
+//! Guarantees: a save is one transaction, on disk when it returns; a load gives a whole state or
+//! an error. Only what changed since the last save is written, found by pointer.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use edge_state::{state::EdgeState, verify::verify};
+use redb::{
+    Builder, Database, Durability, ReadTransaction, ReadableDatabase, ReadableTable, StorageError,
+    TableDefinition, TableError, WriteTransaction,
+};
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::disk::Disk;
+
+/// What this code writes. A newer number is refused: it may mean protections unknown here (R10).
+const FORMAT: u64 = 1;
+/// The state is small and lives in memory; redb needs no more than its tree nodes.
+const CACHE_BYTES: usize = 8 * 1024 * 1024;
+
+type Objects = TableDefinition<'static, &'static str, &'static [u8]>;
+
+const NUMBERS: TableDefinition<'_, &str, u64> = TableDefinition::new("numbers");
+const EDGES: Objects = TableDefinition::new("edges");
+const BACKENDS: Objects = TableDefinition::new("backends");
+const IP_POLICIES: Objects = TableDefinition::new("ip_policies");
+const CERTIFICATES: Objects = TableDefinition::new("certificates");
+const DOMAINS: Objects = TableDefinition::new("domains");
+const KEYS: Objects = TableDefinition::new("keys");
+
+/// Why a state was not read or saved.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DatabaseError {
+    /// It is there and makes no sense: nobody may serve it in part.
+    #[error("{0}")]
+    Unreadable(String),
+    /// The disk failed, or is full.
+    #[error("{0}")]
+    Disk(String),
+}
+
+/// Sorts redb's errors by cure: damage is for people, everything else is worth another try.
+fn sort(error: impl Into<redb::Error>) -> DatabaseError {
+    match error.into() {
+        error @ (redb::Error::Corrupted(_) | redb::Error::UpgradeRequired(_)) => {
+            DatabaseError::Unreadable(error.to_string())
+        }
+        redb::Error::Io(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+            DatabaseError::Unreadable(error.to_string())
+        }
+        error => DatabaseError::Disk(error.to_string()),
+    }
+}
+
+/// Opens the database, checks every page of it, and reads the state.
+pub(crate) fn open<D: Disk>(disk: &mut D) -> Result<(Database, EdgeState), DatabaseError> {
+    let backend = disk
+        .database()
+        .map_err(|error| DatabaseError::Disk(error.to_string()))?;
+    let database = Builder::new()
+        .set_cache_size(CACHE_BYTES)
+        .set_check_integrity_on_open(true)
+        .create_with_backend(backend)
+        .map_err(sort)?;
+    let state = load(&database)?;
+    if let Err(findings) = verify(&state) {
+        let list: Vec<_> = findings.iter().map(ToString::to_string).collect();
+        return Err(DatabaseError::Unreadable(list.join("; ")));
+    }
+    Ok((database, state))
+}
+
+fn load(database: &Database) -> Result<EdgeState, DatabaseError> {
+    let transaction = database.begin_read().map_err(sort)?;
+    let numbers = match transaction.open_table(NUMBERS) {
+        Ok(numbers) => numbers,
+        Err(TableError::TableDoesNotExist(_)) => return Ok(EdgeState::default()),
+        Err(error) => return Err(sort(error)),
+    };
+    let number = |name: &str| {
+        let found = numbers.get(name).map_err(sort)?;
+        let missing = || DatabaseError::Unreadable(format!("it has no {name}"));
+        found.map(|value| value.value()).ok_or_else(missing)
+    };
+    let format = number("format")?;
+    if format != FORMAT {
+        return Err(DatabaseError::Unreadable(format!(
+            "it has format {format}, and this version knows format {FORMAT} only"
+        )));
+    }
+    Ok(EdgeState {
+        revision: number("revision")?,
+        term: number("term")?,
+        edges: load_objects(&transaction, EDGES)?,
+        backends: load_objects(&transaction, BACKENDS)?,
+        ip_policies: load_objects(&transaction, IP_POLICIES)?,
+        certificates: load_objects(&transaction, CERTIFICATES)?,
+        domains: load_objects(&transaction, DOMAINS)?,
+        keys: load_objects(&transaction, KEYS)?,
+    })
+}
+
+fn load_objects<K, V>(
+    transaction: &ReadTransaction,
+    table: Objects,
+) -> Result<BTreeMap<K, Arc<V>>, DatabaseError>
+where
+    K: TryFrom<String, Error: std::fmt::Display> + Ord,
+    V: DeserializeOwned,
+{
+    let table = transaction.open_table(table).map_err(sort)?;
+    let mut objects = BTreeMap::new();
+    for row in table.iter().map_err(sort)? {
+        let (key, value) = row.map_err(sort)?;
+        let about = |error: &dyn std::fmt::Display| {
+            DatabaseError::Unreadable(format!("{}: {error}", key.value()))
+        };
+        let id = K::try_from(key.value().to_owned()).map_err(|error| about(&error))?;
+        let object = serde_json::from_slice(value.value()).map_err(|error| about(&error))?;
+        objects.insert(id, Arc::new(object));
+    }
+    Ok(objects)
+}
+
+/// Writes what differs between two states, and waits until it is on the disk. After an error it
+/// is not known which of the two is there: the database must be opened and read again.
+pub(crate) fn save(
+    database: &Database,
+    old: &EdgeState,
+    new: &EdgeState,
+) -> Result<(), DatabaseError> {
+    let EdgeState {
+        revision,
+        term,
+        edges,
+        backends,
+        ip_policies,
+        certificates,
+        domains,
+        keys,
+    } = new;
+    let mut transaction = database.begin_write().map_err(sort)?;
+    transaction
+        .set_durability(Durability::Immediate)
+        .map_err(sort)?;
+    {
+        let mut numbers = transaction.open_table(NUMBERS).map_err(sort)?;
+        for (name, number) in [("format", FORMAT), ("revision", *revision), ("term", *term)] {
+            numbers.insert(name, number).map_err(sort)?;
+        }
+    }
+    save_objects(&transaction, EDGES, &old.edges, edges)?;
+    save_objects(&transaction, BACKENDS, &old.backends, backends)?;
+    save_objects(&transaction, IP_POLICIES, &old.ip_policies, ip_policies)?;
+    save_objects(&transaction, CERTIFICATES, &old.certificates, certificates)?;
+    save_objects(&transaction, DOMAINS, &old.domains, domains)?;
+    save_objects(&transaction, KEYS, &old.keys, keys)?;
+    transaction.commit().map_err(sort)
+}
+
+fn save_objects<K, V>(
+    transaction: &WriteTransaction,
+    table: Objects,
+    old: &BTreeMap<K, Arc<V>>,
+    new: &BTreeMap<K, Arc<V>>,
+) -> Result<(), DatabaseError>
+where
+    K: Ord + ToString,
+    V: Serialize + PartialEq,
+{
+    let mut table = transaction.open_table(table).map_err(sort)?;
+    for id in old.keys().filter(|id| !new.contains_key(id)) {
+        table.remove(id.to_string().as_str()).map_err(sort)?;
+    }
+    for (id, object) in new {
+        let same = |before: &Arc<V>| Arc::ptr_eq(before, object) || before == object;
+        if old.get(id).is_some_and(same) {
+            continue;
+        }
+        let json = serde_json::to_vec(object)
+            .map_err(|error| sort(StorageError::Io(std::io::Error::other(error))))?;
+        table
+            .insert(id.to_string().as_str(), json.as_slice())
+            .map_err(sort)?;
+    }
+    Ok(())
+}
