@@ -3,17 +3,20 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A Service.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Service {
     /// The Service.
     pub spec: ServiceSpec,
 }
 
 /// What kind of Service.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub enum ServiceType {
     /// An address inside the cluster, or none (headless).
     #[default]
@@ -27,7 +30,7 @@ pub enum ServiceType {
 }
 
 /// The Service.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServiceSpec {
     /// What kind of Service.
@@ -48,10 +51,8 @@ pub struct ServiceSpec {
 }
 
 /// The protocol below.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[expect(
-    clippy::upper_case_acronyms,
-    reason = "the words that Kubernetes writes"
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 pub enum Protocol {
     /// TCP.
@@ -64,13 +65,14 @@ pub enum Protocol {
 }
 
 /// A port of a Service.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServicePort {
     /// Its name; empty if it has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// Its number.
+    #[schemars(range(min = 1))]
     pub port: u16,
     /// The protocol below.
     #[serde(default)]
@@ -81,7 +83,9 @@ pub struct ServicePort {
 }
 
 /// What the addresses of a slice are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub enum AddressType {
     /// IPv4 addresses.
     IPv4,
@@ -93,7 +97,7 @@ pub enum AddressType {
 }
 
 /// Some endpoints of a Service; which one says the label `kubernetes.io/service-name`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EndpointSlice {
     /// What the addresses are.
@@ -107,7 +111,7 @@ pub struct EndpointSlice {
 }
 
 /// An endpoint.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Endpoint {
     /// Its addresses.
     pub addresses: Vec<String>,
@@ -117,7 +121,7 @@ pub struct Endpoint {
 }
 
 /// What state an endpoint is in; each may be unknown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct EndpointConditions {
     /// Takes connections; unknown counts as yes.
@@ -132,7 +136,7 @@ pub struct EndpointConditions {
 }
 
 /// A port of the endpoints.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EndpointPort {
     /// The Service port's name; empty if it has none.
@@ -140,6 +144,7 @@ pub struct EndpointPort {
     pub name: String,
     /// The number; absent means every port, which cannot be dialled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub port: Option<u16>,
     /// The protocol below.
     #[serde(default)]

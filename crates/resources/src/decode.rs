@@ -1,4 +1,8 @@
 //! From a parsed document to a typed object, or to everything that is wrong with it.
+//!
+//! The walk judges the document against the shape of its kind; only what passes is given to
+//! serde. So a mistake never depends on which field the decoder happens to read first, and no
+//! object hides another.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,7 +13,10 @@ use crate::{
     kinds::Kind,
     position::Origin,
     problem::{FieldPath, Problem, ProblemCode},
-    snapshot::{AnyObject, Finding, Object, ObjectKey, Salvaged, Undecodable},
+    salvage::salvage,
+    shape,
+    snapshot::{AnyObject, Finding, Object, ObjectKey, Undecodable},
+    walk::walk,
 };
 
 /// Where a document comes from, and what its source knows of it.
@@ -51,11 +58,74 @@ pub fn decode(kind: Kind, document: Value, source: Source) -> Result<AnyObject, 
     })
 }
 
+/// The name of a document in its kind, as far as it is written.
+fn key(namespaced: bool, document: &Value, default_namespace: &str) -> ObjectKey {
+    let text = |at: &str| document.pointer(at).and_then(Value::as_str);
+    let namespace = match text("/metadata/namespace") {
+        _ if !namespaced => "",
+        Some(namespace) if !namespace.is_empty() => namespace,
+        Some(_) | None => default_namespace,
+    };
+    ObjectKey::new(namespace, text("/metadata/name").unwrap_or_default())
+}
+
+/// What is wrong with a name (Kubernetes: "Object Names and IDs"). A name is part of identities,
+/// labels and lists of names, so that a comma or slash in it would make one object another.
+fn name_fault(namespaced: bool, key: &ObjectKey) -> Option<Problem> {
+    let label = |text: &str| {
+        !text.is_empty()
+            && text.len() <= 63
+            && !text.starts_with('-')
+            && !text.ends_with('-')
+            && text
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+    };
+    let metadata = FieldPath::root().member("metadata");
+    if key.name.is_empty() {
+        let remedy = "write metadata.name";
+        return Some(Problem::new(
+            metadata.member("name"),
+            ProblemCode::MissingField,
+            "the object has no name",
+            remedy,
+        ));
+    }
+    let (part, text) = if key.name.len() > 253 || !key.name.split('.').all(label) {
+        ("name", &key.name)
+    } else if namespaced && !label(&key.namespace) {
+        ("namespace", &key.namespace)
+    } else {
+        return None;
+    };
+    let message = format!("{text:?} cannot be the {part} of an object");
+    let remedy = "write lower-case letters, digits and hyphens";
+    Some(Problem::new(
+        metadata.member(part),
+        ProblemCode::BadValue,
+        message,
+        remedy,
+    ))
+}
+
 fn typed<T: DeserializeOwned>(
     kind: Kind,
-    document: Value,
+    mut document: Value,
     source: Source,
 ) -> Result<Arc<Object<T>>, Box<Finding>> {
+    let mut problems = walk(&mut document, shape::of_kind(kind), kind.is_custom());
+    problems.extend(source.problems);
+    problems.sort();
+    let key = key(kind.is_namespaced(), &document, &source.default_namespace);
+    if let Some(problem) = name_fault(kind.is_namespaced(), &key) {
+        let place = source.origin.place(&problem.path);
+        return Err(Box::new(Finding {
+            place,
+            kind: kind.name().to_owned(),
+            key,
+            problem,
+        }));
+    }
     let text = |at: &str| {
         document
             .pointer(at)
@@ -69,41 +139,46 @@ fn typed<T: DeserializeOwned>(
             .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
             .collect()
     };
-    let namespace = match text("/metadata/namespace") {
-        _ if !kind.is_namespaced() => String::new(),
-        Some(namespace) => namespace,
-        None => source.default_namespace,
+    let (uid, labels, annotations) = (
+        text("/metadata/uid"),
+        texts("/metadata/labels"),
+        texts("/metadata/annotations"),
+    );
+    let terminating = text("/metadata/deletionTimestamp").is_some();
+    let value = if problems.is_empty() {
+        content(kind, &document)
+    } else {
+        Err(problems)
     };
-    let key = ObjectKey::new(namespace, text("/metadata/name").unwrap_or_default());
-    if key.name.is_empty() {
-        return Err(Box::new(Finding {
-            place: source.origin.place(&FieldPath::root()),
-            kind: kind.name().to_owned(),
-            key,
-            problem: Problem::new(
-                FieldPath::root().member("metadata").member("name"),
-                ProblemCode::MissingField,
-                "the object has no name",
-                "write metadata.name",
-            ),
-        }));
-    }
+    let value = value.map_err(|problems| Undecodable {
+        problems,
+        salvaged: salvage(kind, &document),
+    });
     Ok(Arc::new(Object {
-        uid: text("/metadata/uid").unwrap_or_else(|| format!("{kind}/{key}")),
-        labels: texts("/metadata/labels"),
-        annotations: texts("/metadata/annotations"),
-        age: source.age,
-        terminating: text("/metadata/deletionTimestamp").is_some(),
-        origin: source.origin,
+        uid: uid.unwrap_or_else(|| format!("{kind}/{key}")),
         key,
-        value: serde_json::from_value(document).map_err(|error| Undecodable {
-            problems: vec![Problem::new(
-                FieldPath::root(),
-                ProblemCode::Undecodable,
-                error.to_string(),
-                "",
-            )],
-            salvaged: Salvaged::default(),
-        }),
+        labels,
+        annotations,
+        age: source.age,
+        terminating,
+        origin: source.origin,
+        value,
     }))
+}
+
+/// The typed content of a document that the walk found right.
+fn content<T: DeserializeOwned>(kind: Kind, document: &Value) -> Result<T, Vec<Problem>> {
+    T::deserialize(document).map_err(|error| {
+        // The walk should have said it better. The decoder's words may repeat a secret.
+        let message = match kind {
+            Kind::Secret => "the object does not decode".to_owned(),
+            _ => format!("the object does not decode: {error}"),
+        };
+        vec![Problem::new(
+            FieldPath::root(),
+            ProblemCode::Undecodable,
+            message,
+            "",
+        )]
+    })
 }

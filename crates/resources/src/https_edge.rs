@@ -62,7 +62,7 @@ pub struct HttpsEdgeSpec {
     #[serde(flatten)]
     pub common: Common,
     /// Names this edge answers for, as host:443; the host may begin with a wildcard label.
-    #[schemars(length(min = 1), extend("x-item-format" = "hostport"))]
+    #[schemars(length(min = 1), extend("x-item-rule" = "hostport"))]
     pub hostports: Vec<String>,
     /// The routes; their order means nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -95,7 +95,7 @@ pub struct HttpsEdgeRoute {
     #[serde(flatten)]
     pub common: Common,
     /// How the path is compared.
-    #[schemars(extend("x-published-required" = true))]
+    #[schemars(extend("x-published-required" = true, "x-published-enum" = true))]
     pub match_type: RouteMatchType,
     /// The path.
     #[serde(rename = "match")]

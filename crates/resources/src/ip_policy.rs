@@ -19,7 +19,7 @@ pub struct IpPolicySpec {
     #[serde(flatten)]
     pub common: Common,
     /// The rules; an address passes when one allows it and none denies it.
-    #[schemars(length(min = 1), extend("format" = "ip-rules"))]
+    #[schemars(length(min = 1), extend("x-rule" = "ip-rules"))]
     pub rules: Vec<IpPolicyRule>,
 }
 
@@ -42,8 +42,9 @@ pub struct IpPolicyRule {
     #[serde(flatten)]
     pub common: Common,
     /// A network in CIDR notation, IPv4 or IPv6.
-    #[schemars(extend("format" = "cidr"))]
+    #[schemars(extend("x-rule" = "cidr"))]
     pub cidr: String,
     /// What is done with its addresses.
+    #[schemars(extend("x-published-enum" = true))]
     pub action: IpPolicyAction,
 }

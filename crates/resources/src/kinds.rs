@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use crate::problem::{FieldPath, Problem, ProblemCode};
+use crate::{
+    problem::{FieldPath, Problem, ProblemCode},
+    suggestion,
+};
 
 /// A kind of object that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -210,18 +213,73 @@ pub enum Class {
 ///
 /// # Errors
 /// A kind of a group ending in `ngrok.com` that is not ours, or one of the read kinds under
-/// another group or version: ignoring these would drop a protection in silence.
+/// another version, or under a group that it once had or is likely meant for: ignoring these
+/// would drop a protection or a whole declaration in silence.
 pub fn classify(api_version: &str, kind: &str) -> Result<Class, Problem> {
     let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-    if api_version == "v1" && kind == "List" {
+    if (api_version, kind) == ("v1", "List") {
         return Ok(Class::List);
     }
-    let found = Kind::ALL.into_iter().find(|known| known.name() == kind);
-    if let Some(found) = found {
-        if found.group() == group && found.version() == version {
-            return Ok(Class::Read(found));
+    let ngrok = group == "ngrok.com" || group.ends_with(".ngrok.com");
+    let known = Kind::ALL.into_iter().find(|known| known.name() == kind);
+    match known {
+        Some(known) if known.group() == group && known.version() == version => {
+            Ok(Class::Read(known))
         }
+        // `Ingress` lived in two groups before its present one; `Domain` and `Tunnel` are words that
+        // other groups use too, so there only our own groups are suspicious.
+        Some(known)
+            if known.group() == group
+                || ngrok
+                || (known == Kind::Ingress && group == "extensions") =>
+        {
+            Err(wrong_version(api_version, known))
+        }
+        Some(_) => Ok(Class::Ignored),
+        None if ngrok => Err(unknown_kind(api_version, kind)),
+        // `kind: ingress`: an API server would not know it either.
+        None if Kind::ALL
+            .iter()
+            .any(|k| k.group() == group && k.name().eq_ignore_ascii_case(kind)) =>
+        {
+            Err(unknown_kind(api_version, kind))
+        }
+        // A list of one kind, as `kubectl get` once wrote it.
+        None => match kind
+            .strip_suffix("List")
+            .map(|item| classify(api_version, item))
+        {
+            Some(Ok(Class::Read(_))) => Ok(Class::List),
+            Some(_) | None => Ok(Class::Ignored),
+        },
     }
-    let _ = (FieldPath::root(), ProblemCode::UnknownKind);
-    Ok(Class::Ignored)
+}
+
+fn wrong_version(api_version: &str, known: Kind) -> Problem {
+    Problem::new(
+        FieldPath::root().member("apiVersion"),
+        ProblemCode::WrongVersion,
+        format!("there is no {known} in {api_version}"),
+        format!("write apiVersion: {}", known.api_version()),
+    )
+}
+
+fn unknown_kind(api_version: &str, kind: &str) -> Problem {
+    let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+    let custom = Kind::ALL
+        .into_iter()
+        .filter(|known| known.is_custom() || known.group() == group);
+    let remedy = match suggestion::nearest(kind, custom.clone().map(Kind::name)) {
+        Some(near) => format!("did you mean {near}?"),
+        None => format!(
+            "the kinds are {}",
+            suggestion::listing(custom.map(Kind::name), "and")
+        ),
+    };
+    Problem::new(
+        FieldPath::root().member("kind"),
+        ProblemCode::UnknownKind,
+        format!("there is no kind {kind} in {api_version} that this controller handles"),
+        remedy,
+    )
 }

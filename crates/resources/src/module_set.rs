@@ -76,9 +76,10 @@ pub struct CircuitBreaker {
     pub tripped_duration: GoDuration,
     /// Length of the window over which failures are counted.
     pub rolling_window: GoDuration,
-    /// Number of slices of the window, 1 to 128; zero means the edge's default.
-    #[schemars(range(max = 128))]
-    pub num_buckets: u32,
+    /// Number of slices of the window, 1 to 128; absent means the edge's default.
+    #[schemars(range(min = 1, max = 128))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub num_buckets: Option<u32>,
     /// Number of requests in the window below which the breaker never trips.
     pub volume_threshold: u32,
     /// Share of failed requests at which it trips: a fraction between 0 and 1, not percent.
@@ -111,11 +112,11 @@ pub struct Headers {
 #[schemars(extend("minProperties" = 1))]
 pub struct HeaderChanges {
     /// Names and values to add; an existing header keeps its value and gets a second one.
-    #[schemars(extend("format" = "headers"))]
+    #[schemars(extend("x-rule" = "headers"))]
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub add: BTreeMap<String, String>,
     /// Names to remove.
-    #[schemars(extend("x-item-format" = "header-name"))]
+    #[schemars(extend("x-item-rule" = "header-name"))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remove: Vec<String>,
 }
@@ -223,7 +224,7 @@ pub enum TlsVersion {
 /// Demands on the TLS connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(extend("minProperties" = 1))]
+#[schemars(extend("minProperties" = 1, "x-rule" = "tls-termination"))]
 pub struct TlsTermination {
     /// Where TLS ends, edge or upstream; has no effect on an Ingress.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -244,6 +245,7 @@ pub struct MutualTls {
 
 /// Let in only requests with a valid webhook signature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("x-rule" = "webhook"))]
 pub struct WebhookVerification {
     /// Id of the sender's signature scheme.
     #[schemars(length(min = 1))]

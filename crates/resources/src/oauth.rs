@@ -85,11 +85,11 @@ pub struct OAuthProvider {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
     /// Addresses that are let in.
-    #[schemars(length(min = 1), extend("x-item-format" = "email-address"))]
+    #[schemars(length(min = 1), extend("x-item-rule" = "email-address"))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub email_addresses: Vec<String>,
     /// Domains whose addresses are let in.
-    #[schemars(length(min = 1), extend("x-item-format" = "email-domain"))]
+    #[schemars(length(min = 1), extend("x-item-rule" = "email-domain"))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub email_domains: Vec<String>,
 }
@@ -102,7 +102,7 @@ pub struct GithubOAuth {
     #[serde(flatten)]
     pub provider: OAuthProvider,
     /// Teams that are let in, in the form organization/team-slug.
-    #[schemars(length(min = 1), extend("x-item-format" = "github-team"))]
+    #[schemars(length(min = 1), extend("x-item-rule" = "github-team"))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub teams: Vec<String>,
     /// Organizations that are let in.

@@ -95,8 +95,8 @@ pub enum ProblemCode {
     BadValue,
     /// `choose-one`: none or several where exactly one is needed.
     ChooseOne,
-    /// `goes-together`: a field without its companion.
-    GoesTogether,
+    /// `contradiction`: two fields that do not go together.
+    Contradiction,
     /// `duplicate`: said twice.
     Duplicate,
     /// `unknown-kind`: no such kind in one of our groups.
@@ -126,7 +126,7 @@ impl ProblemCode {
         Self::BadCidr,
         Self::BadValue,
         Self::ChooseOne,
-        Self::GoesTogether,
+        Self::Contradiction,
         Self::Duplicate,
         Self::UnknownKind,
         Self::WrongVersion,
@@ -151,7 +151,7 @@ impl ProblemCode {
             Self::BadCidr => "bad-cidr",
             Self::BadValue => "bad-value",
             Self::ChooseOne => "choose-one",
-            Self::GoesTogether => "goes-together",
+            Self::Contradiction => "contradiction",
             Self::Duplicate => "duplicate",
             Self::UnknownKind => "unknown-kind",
             Self::WrongVersion => "wrong-version",

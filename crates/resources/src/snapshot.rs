@@ -7,6 +7,8 @@ use std::{
     sync::Arc,
 };
 
+use serde::Serialize;
+
 use crate::{
     builtin::{ConfigMap, EndpointSlice, Namespace, Service},
     domain::Domain,
@@ -16,7 +18,8 @@ use crate::{
     kinds::Kind,
     module_set::NgrokModuleSet,
     position::{Origin, Place},
-    problem::Problem,
+    problem::{FieldPath, Problem, ProblemCode},
+    salvage::salvage,
     secret::Secret,
     tcp_edge::TcpEdge,
     tls_edge::TlsEdge,
@@ -271,6 +274,29 @@ pub enum AnyObject {
     Namespace(Arc<Object<Namespace>>),
 }
 
+/// The same expression for an object of whatever kind.
+macro_rules! of_any {
+    ($any:expr, $object:ident => $body:expr) => {
+        match $any {
+            AnyObject::NgrokModuleSet($object) => $body,
+            AnyObject::HttpsEdge($object) => $body,
+            AnyObject::TcpEdge($object) => $body,
+            AnyObject::TlsEdge($object) => $body,
+            AnyObject::Tunnel($object) => $body,
+            AnyObject::Domain($object) => $body,
+            AnyObject::IpPolicy($object) => $body,
+            AnyObject::NgrokTrafficPolicy($object) => $body,
+            AnyObject::Ingress($object) => $body,
+            AnyObject::IngressClass($object) => $body,
+            AnyObject::Service($object) => $body,
+            AnyObject::EndpointSlice($object) => $body,
+            AnyObject::Secret($object) => $body,
+            AnyObject::ConfigMap($object) => $body,
+            AnyObject::Namespace($object) => $body,
+        }
+    };
+}
+
 impl AnyObject {
     /// Its kind.
     #[must_use]
@@ -297,77 +323,42 @@ impl AnyObject {
     /// Its name.
     #[must_use]
     pub fn key(&self) -> &ObjectKey {
-        match self {
-            Self::NgrokModuleSet(object) => &object.key,
-            Self::HttpsEdge(object) => &object.key,
-            Self::TcpEdge(object) => &object.key,
-            Self::TlsEdge(object) => &object.key,
-            Self::Tunnel(object) => &object.key,
-            Self::Domain(object) => &object.key,
-            Self::IpPolicy(object) => &object.key,
-            Self::NgrokTrafficPolicy(object) => &object.key,
-            Self::Ingress(object) => &object.key,
-            Self::IngressClass(object) => &object.key,
-            Self::Service(object) => &object.key,
-            Self::EndpointSlice(object) => &object.key,
-            Self::Secret(object) => &object.key,
-            Self::ConfigMap(object) => &object.key,
-            Self::Namespace(object) => &object.key,
-        }
+        of_any!(self, object => &object.key)
+    }
+
+    /// Where it stands.
+    #[must_use]
+    pub fn origin(&self) -> &Origin {
+        of_any!(self, object => &object.origin)
     }
 }
 
 impl Snapshot {
-    /// Takes an object in. One that is there already makes both a [`Duplicate`].
+    /// Takes an object in. Where one of the kind and name is already, neither is used: the place is
+    /// taken by an undecodable object that names what both name, and [`Duplicate`] tells where
+    /// they stand.
     pub fn insert(&mut self, object: AnyObject) {
+        let kind = object.kind();
+        let twice = &mut self.duplicates;
         match object {
-            AnyObject::NgrokModuleSet(object) => self
-                .module_sets
-                .insert(object.key.clone(), object)
-                .is_some(),
-            AnyObject::HttpsEdge(object) => self
-                .https_edges
-                .insert(object.key.clone(), object)
-                .is_some(),
-            AnyObject::TcpEdge(object) => {
-                self.tcp_edges.insert(object.key.clone(), object).is_some()
+            AnyObject::NgrokModuleSet(object) => add(kind, &mut self.module_sets, twice, object),
+            AnyObject::HttpsEdge(object) => add(kind, &mut self.https_edges, twice, object),
+            AnyObject::TcpEdge(object) => add(kind, &mut self.tcp_edges, twice, object),
+            AnyObject::TlsEdge(object) => add(kind, &mut self.tls_edges, twice, object),
+            AnyObject::Tunnel(object) => add(kind, &mut self.tunnels, twice, object),
+            AnyObject::Domain(object) => add(kind, &mut self.domains, twice, object),
+            AnyObject::IpPolicy(object) => add(kind, &mut self.ip_policies, twice, object),
+            AnyObject::NgrokTrafficPolicy(object) => {
+                add(kind, &mut self.traffic_policies, twice, object)
             }
-            AnyObject::TlsEdge(object) => {
-                self.tls_edges.insert(object.key.clone(), object).is_some()
-            }
-            AnyObject::Tunnel(object) => self.tunnels.insert(object.key.clone(), object).is_some(),
-            AnyObject::Domain(object) => self.domains.insert(object.key.clone(), object).is_some(),
-            AnyObject::IpPolicy(object) => self
-                .ip_policies
-                .insert(object.key.clone(), object)
-                .is_some(),
-            AnyObject::NgrokTrafficPolicy(object) => self
-                .traffic_policies
-                .insert(object.key.clone(), object)
-                .is_some(),
-            AnyObject::Ingress(object) => {
-                self.ingresses.insert(object.key.clone(), object).is_some()
-            }
-            AnyObject::IngressClass(object) => self
-                .ingress_classes
-                .insert(object.key.clone(), object)
-                .is_some(),
-            AnyObject::Service(object) => {
-                self.services.insert(object.key.clone(), object).is_some()
-            }
-            AnyObject::EndpointSlice(object) => self
-                .endpoint_slices
-                .insert(object.key.clone(), object)
-                .is_some(),
-            AnyObject::Secret(object) => self.secrets.insert(object.key.clone(), object).is_some(),
-            AnyObject::ConfigMap(object) => self
-                .config_maps
-                .insert(object.key.clone(), object)
-                .is_some(),
-            AnyObject::Namespace(object) => {
-                self.namespaces.insert(object.key.clone(), object).is_some()
-            }
-        };
+            AnyObject::Ingress(object) => add(kind, &mut self.ingresses, twice, object),
+            AnyObject::IngressClass(object) => add(kind, &mut self.ingress_classes, twice, object),
+            AnyObject::Service(object) => add(kind, &mut self.services, twice, object),
+            AnyObject::EndpointSlice(object) => add(kind, &mut self.endpoint_slices, twice, object),
+            AnyObject::Secret(object) => add(kind, &mut self.secrets, twice, object),
+            AnyObject::ConfigMap(object) => add(kind, &mut self.config_maps, twice, object),
+            AnyObject::Namespace(object) => add(kind, &mut self.namespaces, twice, object),
+        }
     }
 
     /// Whether an object is there, missing, or not read (R19).
@@ -377,17 +368,107 @@ impl Snapshot {
         objects: &'a Objects<T>,
         key: &ObjectKey,
     ) -> Presence<'a, T> {
+        match objects.get(key) {
+            Some(object) => Presence::There(object),
+            None if self.may_be_unread(kind, key) => Presence::Pending,
+            None => Presence::Missing,
+        }
+    }
+
+    /// Whether an object that is not here may stand where nothing could be read.
+    fn may_be_unread(&self, kind: Kind, key: &ObjectKey) -> bool {
         let id = (kind, key.clone());
-        let pending = self.pending_kinds.contains(&kind)
+        self.pending_kinds.contains(&kind)
             || self.pending_objects.contains(&id)
             || self
                 .unreadable_files
                 .iter()
-                .any(|file| file.known.as_ref().is_none_or(|known| known.contains(&id)));
-        match objects.get(key) {
-            Some(object) => Presence::There(object),
-            None if pending => Presence::Pending,
-            None => Presence::Missing,
+                .any(|file| file.known.as_ref().is_none_or(|known| known.contains(&id)))
+    }
+}
+
+fn add<T: Serialize>(
+    kind: Kind,
+    objects: &mut Objects<T>,
+    duplicates: &mut Vec<Duplicate>,
+    object: Arc<Object<T>>,
+) {
+    let Some(first) = objects.get(&object.key) else {
+        objects.insert(object.key.clone(), object);
+        return;
+    };
+    let key = object.key.clone();
+    let places = |object: &Object<T>| object.origin.place(&FieldPath::root());
+    match duplicates
+        .iter_mut()
+        .find(|known| known.kind == kind && known.key == key)
+    {
+        Some(known) => known.places.extend(places(&object)),
+        None => duplicates.push(Duplicate {
+            kind,
+            key: key.clone(),
+            places: places(first).into_iter().chain(places(&object)).collect(),
+        }),
+    }
+    let twice = Undecodable {
+        problems: vec![Problem::new(
+            FieldPath::root(),
+            ProblemCode::Duplicate,
+            format!("{kind} {key} is written more than once"),
+            "keep one of them; until then none is used",
+        )],
+        salvaged: named_by(kind, first).and(named_by(kind, &object)),
+    };
+    let Object {
+        key: _,
+        uid,
+        labels,
+        annotations,
+        age,
+        terminating,
+        origin,
+        value: _,
+    } = &**first;
+    let both = Object {
+        key: key.clone(),
+        uid: uid.clone(),
+        labels: labels.clone(),
+        annotations: annotations.clone(),
+        age: *age.min(&object.age),
+        terminating: *terminating && object.terminating,
+        origin: origin.clone(),
+        value: Err(twice),
+    };
+    objects.insert(key, Arc::new(both));
+}
+
+/// What an object names, decoded or not.
+fn named_by<T: Serialize>(kind: Kind, object: &Object<T>) -> Salvaged {
+    match &object.value {
+        // A typed value that cannot be written down does not exist; if it did, nothing is known.
+        Ok(value) => salvage(kind, &serde_json::to_value(value).unwrap_or_default()),
+        Err(undecodable) => undecodable.salvaged.clone(),
+    }
+}
+
+impl Salvaged {
+    /// What either names.
+    fn and(mut self, other: Self) -> Self {
+        let Self {
+            hosts,
+            hosts_unreadable,
+            references,
+            class,
+            modules,
+        } = other;
+        self.hosts.extend(hosts);
+        self.hosts_unreadable |= hosts_unreadable;
+        self.references.extend(references);
+        if self.class != class {
+            // Of two classes one may be ours.
+            self.class = SalvagedClass::Unreadable;
         }
+        self.modules.extend(modules);
+        self
     }
 }

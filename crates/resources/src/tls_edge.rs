@@ -24,7 +24,7 @@ pub struct TlsEdgeSpec {
     #[serde(flatten)]
     pub common: Common,
     /// Names this edge answers for, as host:port.
-    #[schemars(length(min = 1), extend("x-item-format" = "hostport"))]
+    #[schemars(length(min = 1), extend("x-item-rule" = "hostport"))]
     pub hostports: Vec<String>,
     /// Who answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
