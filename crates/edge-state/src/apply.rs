@@ -56,7 +56,7 @@ pub fn apply(
 }
 
 /// A state and the index that makes commands on it cheap.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machine {
     state: EdgeState,
     index: Index,

@@ -155,24 +155,29 @@ impl Index {
         self.tokens.remove(&key.token_digest);
     }
 
-    /// Whether a reserved domain, other than `without`, covers the host: itself, or a wildcard
-    /// above it, however many labels up.
-    pub(crate) fn is_reserved(&self, host: &HostPattern, without: Option<&DomainId>) -> bool {
+    /// The reserved domain, other than `without`, that a host is under: its own, or the nearest
+    /// wildcard above it, however many labels up.
+    pub(crate) fn domain_of(
+        &self,
+        host: &HostPattern,
+        without: Option<&DomainId>,
+    ) -> Option<&DomainId> {
         let reserved = |name: &HostPattern| {
             self.domains
                 .get(name)
-                .is_some_and(|domain| Some(domain) != without)
+                .filter(|domain| Some(*domain) != without)
         };
-        if reserved(host) {
-            return true;
+        if let Some(domain) = reserved(host) {
+            return Some(domain);
         }
         let mut name = host.suffix().unwrap_or(host.as_str());
         while let Some((_, above)) = name.split_once('.') {
-            if HostPattern::parse(&format!("*.{above}")).is_ok_and(|wildcard| reserved(&wildcard)) {
-                return true;
+            let wildcard = HostPattern::parse(&format!("*.{above}")).ok();
+            if let Some(domain) = wildcard.as_ref().and_then(reserved) {
+                return Some(domain);
             }
             name = above;
         }
-        false
+        None
     }
 }

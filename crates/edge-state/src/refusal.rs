@@ -109,6 +109,8 @@ refusal_codes! {
     HeaderName = 400 "ERR_NGROK_7023";
     /// Not a header value.
     HeaderValue = 400 "ERR_NGROK_7024";
+    /// A header value with an expression, which this edge does not enforce yet.
+    HeaderExpression = 400 "header_expression_not_enforced";
     /// A header that must not be changed, or `host` removed without a replacement.
     HeaderForbidden = 400 "ERR_NGROK_7164";
 
@@ -177,6 +179,8 @@ refusal_codes! {
     DomainNotFound = 404 "domain_not_found";
     /// The domain is reserved under another id.
     DomainTaken = 400 "ERR_NGROK_413";
+    /// It is below a domain that somebody owns, or above one.
+    DomainConflict = 400 "ERR_NGROK_417";
     /// A domain's description is too long.
     DomainDescription = 400 "ERR_NGROK_420";
     /// A domain's metadata are too long.

@@ -120,7 +120,7 @@ impl Findings {
     fn edge(&mut self, state: &EdgeState, index: &Index, id: &dyn fmt::Display, edge: &Edge) {
         for host in &edge.hosts {
             self.check(
-                index.is_reserved(host, None),
+                index.domain_of(host, None).is_some(),
                 id,
                 "no reserved domain covers one of its hosts",
             );

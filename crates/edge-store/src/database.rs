@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use edge_state::{state::EdgeState, verify::verify};
 use redb::{
-    Builder, Database, Durability, ReadTransaction, ReadableDatabase, ReadableTable, StorageError,
+    Builder, Database, Durability, ReadTransaction, ReadableDatabase, ReadableTable,
     TableDefinition, TableError, WriteTransaction,
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -170,19 +170,24 @@ where
     V: Serialize + PartialEq,
 {
     let mut table = transaction.open_table(table).map_err(sort)?;
-    for id in old.keys().filter(|id| !new.contains_key(id)) {
-        table.remove(id.to_string().as_str()).map_err(sort)?;
-    }
+    let mut gone = old.iter().peekable();
     for (id, object) in new {
-        let same = |before: &Arc<V>| Arc::ptr_eq(before, object) || before == object;
-        if old.get(id).is_some_and(same) {
+        // Both maps are in order, so one walk over the two finds what differs.
+        while let Some((old_id, _)) = gone.next_if(|(old_id, _)| *old_id < id) {
+            table.remove(old_id.to_string().as_str()).map_err(sort)?;
+        }
+        let before = gone.next_if(|(old_id, _)| *old_id == id);
+        if before.is_some_and(|(_, before)| Arc::ptr_eq(before, object) || before == object) {
             continue;
         }
-        let json = serde_json::to_vec(object)
-            .map_err(|error| sort(StorageError::Io(std::io::Error::other(error))))?;
+        let json =
+            serde_json::to_vec(object).map_err(|error| DatabaseError::Disk(error.to_string()))?;
         table
             .insert(id.to_string().as_str(), json.as_slice())
             .map_err(sort)?;
+    }
+    for (old_id, _) in gone {
+        table.remove(old_id.to_string().as_str()).map_err(sort)?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use edge_state::state::{EdgeState, Role};
 use model::{id::KeyId, secret::Digest};
-use routing::table::Table;
+use routing::{refusal::Refusal, table::Table};
 
 /// A state as it was acknowledged, and what it compiled to.
 #[derive(Clone, Debug)]
@@ -41,6 +41,12 @@ impl Published {
             revision,
             tokens,
         }
+    }
+
+    /// Nothing, and a table that refuses everything.
+    pub(crate) fn refusing() -> Self {
+        let table = Table::refusing(Refusal::StateUnreadable);
+        Self::new(EdgeState::default(), table, None)
     }
 
     /// The API key with this digest of its token (SHA-256). Comparing digests tells whoever

@@ -6,10 +6,9 @@ use arc_swap::{ArcSwap, Guard};
 use edge_state::{
     apply::RefusedCommand,
     command::{Command, Limits},
-    state::{EdgeState, Role},
+    state::Role,
 };
 use model::{module::ModuleKind, time::Timestamp};
-use routing::{refusal::Refusal, table::Table};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::{
@@ -134,6 +133,17 @@ pub enum ApplyError {
     },
 }
 
+/// Without its thread nothing would close at its deadline any more, so then everything does (R11).
+struct RefuseOnPanic(Arc<ArcSwap<Published>>);
+
+impl Drop for RefuseOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(Arc::new(Published::refusing()));
+        }
+    }
+}
+
 /// A handle to the store; clones are the same store. When the last one goes, so does the thread
 /// behind it, and with it the lock of the directory.
 #[derive(Clone)]
@@ -167,9 +177,14 @@ impl Store {
             .enable_time()
             .build()
             .map_err(failed)?;
+        let guard = RefuseOnPanic(Arc::clone(&published));
+        let run = move || {
+            let _guard = guard;
+            runtime.block_on(worker.run(queue));
+        };
         std::thread::Builder::new()
             .name("edge-store".to_owned())
-            .spawn(move || runtime.block_on(worker.run(queue)))
+            .spawn(run)
             .map_err(failed)?;
         let clock = Arc::clone(&options.clock);
         Ok(Self {
@@ -184,8 +199,7 @@ impl Store {
     /// request and every command, and says so (R10).
     #[must_use]
     pub fn refusing() -> Self {
-        let table = Table::refusing(Refusal::StateUnreadable);
-        let published = Published::new(EdgeState::default(), table, None);
+        let published = Published::refusing();
         let (_, revisions) = watch::channel(published.revision);
         let (commands, _) = mpsc::channel(1);
         let clock = Options::new(PathBuf::new()).clock;

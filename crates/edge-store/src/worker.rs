@@ -130,6 +130,9 @@ impl<D: Disk> Worker<D> {
             self.change(&Command::CloseRoutes { routes });
         }
         self.change(&Command::CloseOverdue);
+        if self.saved.is_some() {
+            self.clear_journal();
+        }
     }
 
     pub(crate) async fn run(mut self, mut queue: mpsc::Receiver<Message>) {
@@ -292,15 +295,21 @@ impl<D: Disk> Worker<D> {
             Some(saved) => database::save(&saved.database, &saved.state, self.machine.state()),
             None => Err(DatabaseError::Disk("the disk has failed before".to_owned())),
         };
-        let Err(error) = result else { return Ok(()) };
-        if self.saved.take().is_some() {
+        let Err(error) = result else {
+            return Ok(());
+        };
+        let is_first = self.saved.take().is_some();
+        if is_first {
             self.retry_at = Instant::now() + RETRY;
         }
         let closed = self.only_close();
-        tracing::error!(
-            %error, routes.closed = closed,
-            "the state cannot be saved: nothing opens or changes until it can; free space on the disk or mend it"
-        );
+        if is_first || closed > 0 {
+            tracing::error!(
+                %error, routes.closed = closed,
+                "the state cannot be saved: until it can, nothing opens or changes, and what must close closes; \
+                 free space on the disk, or mend it"
+            );
+        }
         Err(format!("the edge cannot save its state: {error}"))
     }
 
@@ -329,17 +338,18 @@ impl<D: Disk> Worker<D> {
     /// Adds routes to the journal, so that a restart comes up closed there.
     fn note(&mut self, routes: &BTreeSet<RouteId>) {
         let closings = match &self.journal.closings {
-            // An older entry is in the saved state already.
-            _ if self.saved_since_last_note() => Closings::These(routes.clone()),
             Closings::These(noted) => Closings::These(noted | routes),
             Closings::Every => Closings::Every,
         };
         self.write_journal(closings);
     }
 
-    /// Whether what the journal holds is history.
-    fn saved_since_last_note(&self) -> bool {
-        matches!(&self.journal.closings, Closings::These(routes) if routes.is_empty())
+    /// Everything noted is in the saved state.
+    fn clear_journal(&mut self) {
+        let nothing = Closings::These(BTreeSet::new());
+        if self.journal.closings != nothing {
+            self.write_journal(nothing);
+        }
     }
 
     fn write_journal(&mut self, closings: Closings) {
@@ -368,9 +378,7 @@ impl<D: Disk> Worker<D> {
         match result {
             Ok(saved) => {
                 self.saved = Some(saved);
-                if !self.saved_since_last_note() {
-                    self.write_journal(Closings::These(BTreeSet::new()));
-                }
+                self.clear_journal();
                 tracing::info!("the state can be saved again");
             }
             Err(error) => tracing::debug!(%error, "the state still cannot be saved"),

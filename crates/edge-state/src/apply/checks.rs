@@ -12,7 +12,10 @@ use model::{
     id::{BackendId, EdgeId},
     module::{HeaderChanges, ModuleKind, Modules},
     place::Match,
-    secret::Secret,
+};
+use routing::{
+    modules::headers::{self, Direction, HeaderProblem},
+    path::normalise_declared,
 };
 
 use super::{Attempt, RefusalCode, RefusedCommand};
@@ -27,9 +30,8 @@ type Check = Result<(), RefusedCommand>;
 const DESCRIPTION_BYTES: usize = 255;
 /// Longest metadata, in bytes.
 const METADATA_BYTES: usize = 4096;
-/// Longest key and value of a label, name and value of a header, in bytes.
-const NAME_BYTES: usize = 255;
-const VALUE_BYTES: usize = 4096;
+/// Longest key and value of a label, in bytes.
+const LABEL_BYTES: usize = 255;
 
 /// The codes for texts that are too long differ by kind of object.
 #[derive(Clone, Copy)]
@@ -127,7 +129,7 @@ impl Attempt<'_> {
             "hosts of an edge",
         )?;
         for host in &edge.hosts {
-            self.check_host(id, host)
+            self.check_host(id, edge, host)
                 .map_err(|refusal| refusal.at(id, Some(host), None))?;
         }
         if let Some(TlsTermination {
@@ -159,21 +161,24 @@ impl Attempt<'_> {
         }
     }
 
-    fn check_host(&self, id: &EdgeId, host: &HostPattern) -> Check {
-        match self.index.hosts.get(host) {
-            Some(other) if other != id => {
-                return Err(refuse(
-                    RefusalCode::HostTaken,
-                    format!("the edge {other} answers for {host}"),
-                ));
-            }
-            Some(_) | None => {}
+    /// A host is answered for by one edge, under a reserved domain; under a domain that belongs to
+    /// a namespace, only by who may write there (R20).
+    fn check_host(&self, id: &EdgeId, edge: &Edge, host: &HostPattern) -> Check {
+        let present = self.index.hosts.get(host);
+        if let Some(other) = present.filter(|other| *other != id) {
+            let message = format!("the edge {other} answers for {host}");
+            return Err(refuse(RefusalCode::HostTaken, message));
         }
-        if !self.index.is_reserved(host, None) {
-            return Err(refuse(
-                RefusalCode::HostNotReserved,
-                format!("{host} is no reserved domain, nor below a reserved wildcard"),
-            ));
+        let domain = self
+            .index
+            .domain_of(host, None)
+            .and_then(|domain| self.state.domains.get(domain));
+        let Some(domain) = domain else {
+            let message = format!("{host} is no reserved domain, nor below a reserved wildcard");
+            return Err(refuse(RefusalCode::HostNotReserved, message));
+        };
+        if present.is_none() && edge.controller.is_none() {
+            self.may_change_domain(domain)?;
         }
         Ok(())
     }
@@ -202,16 +207,17 @@ impl Attempt<'_> {
             RefusalCode::MatchTooLong,
             "bytes of path",
         )?;
-        if !place.path.starts_with('/') || Match::new(place.match_type, &place.path) != *place {
-            return Err(refuse(
+        match normalise_declared(&place.path) {
+            Ok(path) if Match::new(place.match_type, &path) == *place => Ok(()),
+            Ok(path) => Err(refuse(
                 RefusalCode::MatchInvalid,
                 format!(
-                    "{:?} is no normalised path: it begins with a slash, and an element prefix ends in none",
+                    "the path {:?} is not written as it is matched: {path:?}",
                     place.path
                 ),
-            ));
+            )),
+            Err(problem) => Err(refuse(RefusalCode::MatchInvalid, problem.to_string())),
         }
-        Ok(())
     }
 
     fn check_policy(&self, policy: &PolicyRef) -> Check {
@@ -250,7 +256,7 @@ impl Attempt<'_> {
         let Modules {
             ip_restriction,
             user_agent_filter: _,
-            webhook_verification,
+            webhook_verification: _,
             oauth,
             oidc,
             saml,
@@ -280,21 +286,6 @@ impl Attempt<'_> {
                 .iter()
                 .try_for_each(|policy| self.check_policy(policy))?;
         }
-        let webhook = webhook_verification
-            .as_ref()
-            .and_then(|module| module.secret.as_ref());
-        let application = oauth
-            .as_ref()
-            .and_then(|module| module.application.as_ref());
-        not_empty(webhook, "a webhook's secret")?;
-        not_empty(
-            application.map(|app| &app.client_secret),
-            "an OAuth client's secret",
-        )?;
-        not_empty(
-            oidc.as_ref().map(|module| &module.client_secret),
-            "an OpenID client's secret",
-        )?;
         let logins = [
             oauth.as_ref().is_some_and(|module| module.enabled),
             oidc.as_ref().is_some_and(|module| module.enabled),
@@ -308,54 +299,75 @@ impl Attempt<'_> {
         }
         request_headers
             .iter()
-            .try_for_each(|changes| self.check_headers(changes, Some("host")))?;
+            .try_for_each(|changes| self.check_headers(Direction::Request, changes))?;
         response_headers
             .iter()
-            .try_for_each(|changes| self.check_headers(changes, None))
+            .try_for_each(|changes| self.check_headers(Direction::Response, changes))
     }
 
-    /// `replaceable`: the one header that may be removed only where it is added too.
-    fn check_headers(&self, changes: &HeaderChanges, replaceable: Option<&str>) -> Check {
-        let HeaderChanges {
-            enabled: _,
-            add,
-            remove,
-        } = changes;
+    /// What holds for the modules that a command brings. Secrets are not empty, since an empty one
+    /// would verify anything (R14); of modules that are there already this is not asked again: a
+    /// controller's copy of the state has no secrets in it.
+    pub(super) fn check_brought<P>(&self, modules: &Modules<P>) -> Check {
+        for kind in modules.kinds() {
+            self.check_enforced(kind)?;
+        }
+        let Modules {
+            ip_restriction: _,
+            user_agent_filter: _,
+            webhook_verification,
+            oauth,
+            oidc,
+            saml: _,
+            traffic_policy: _,
+            circuit_breaker: _,
+            websocket_tcp_converter: _,
+            request_headers: _,
+            response_headers: _,
+            compression: _,
+        } = modules;
+        let webhook = webhook_verification
+            .as_ref()
+            .and_then(|module| module.secret.as_ref());
+        let application = oauth
+            .as_ref()
+            .and_then(|module| module.application.as_ref());
+        let named = [
+            (webhook, "a webhook's secret"),
+            (
+                application.map(|application| &application.client_secret),
+                "an OAuth client's secret",
+            ),
+            (
+                oidc.as_ref().map(|module| &module.client_secret),
+                "an OpenID client's secret",
+            ),
+        ];
+        for (secret, what) in named {
+            if secret.is_some_and(|secret| secret.expose().trim().is_empty()) {
+                return Err(refuse(RefusalCode::EmptySecret, format!("{what} is empty")));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_headers(&self, direction: Direction, changes: &HeaderChanges) -> Check {
         let most = self.context.limits.headers_per_module;
         at_most(
-            add.len(),
+            changes.add.len(),
             most,
             RefusalCode::TooManyHeaders,
             "headers to add",
         )?;
         at_most(
-            remove.len(),
+            changes.remove.len(),
             most,
             RefusalCode::TooManyHeaders,
             "headers to remove",
         )?;
-        for name in add.keys().chain(remove) {
-            if !is_header_name(name) {
-                return Err(refuse(
-                    RefusalCode::HeaderName,
-                    format!("{name:?} is no header name in lower case"),
-                ));
-            }
-        }
-        for (name, value) in add {
-            if !is_header_value(value) {
-                return Err(refuse(
-                    RefusalCode::HeaderValue,
-                    format!("the value of {name} is no header value"),
-                ));
-            }
-        }
-        match replaceable {
-            Some(name) if remove.contains(name) && !add.contains_key(name) => Err(refuse(
-                RefusalCode::HeaderForbidden,
-                format!("{name} can be replaced, not removed"),
-            )),
-            Some(_) | None => Ok(()),
+        match headers::problems(direction, changes).into_iter().next() {
+            Some(problem) => Err(refuse(header_code(&problem), problem.to_string())),
+            None => Ok(()),
         }
     }
 
@@ -431,28 +443,27 @@ pub(super) fn canonical(endpoints: &BTreeSet<SocketAddr>) -> BTreeSet<SocketAddr
         .collect()
 }
 
-/// R14: an empty or blank secret would verify anything.
-fn not_empty(secret: Option<&Secret>, what: &str) -> Check {
-    match secret {
-        Some(secret) if secret.expose().trim().is_empty() => {
-            Err(refuse(RefusalCode::EmptySecret, format!("{what} is empty")))
-        }
-        Some(_) | None => Ok(()),
+fn header_code(problem: &HeaderProblem) -> RefusalCode {
+    match problem {
+        HeaderProblem::Name(_) => RefusalCode::HeaderName,
+        HeaderProblem::Value(_) => RefusalCode::HeaderValue,
+        HeaderProblem::Expression(_) => RefusalCode::HeaderExpression,
+        HeaderProblem::Protected(_) | HeaderProblem::HostRemoved => RefusalCode::HeaderForbidden,
     }
 }
 
 fn check_labels(labels: &BTreeMap<String, String>, most: usize) -> Check {
     at_most(labels.len(), most, RefusalCode::TooManyLabels, "labels")?;
     for (key, value) in labels {
-        if key.is_empty() || key.len() > NAME_BYTES {
+        if key.is_empty() || key.len() > LABEL_BYTES {
             return Err(refuse(
                 RefusalCode::LabelKey,
-                format!("a label's key has 1 to {NAME_BYTES} bytes"),
+                format!("a label's key has 1 to {LABEL_BYTES} bytes"),
             ));
         }
         at_most(
             value.len(),
-            NAME_BYTES,
+            LABEL_BYTES,
             RefusalCode::LabelValue,
             "bytes of a label's value",
         )?;
@@ -473,21 +484,24 @@ fn check_response(status: u16, headers: &BTreeMap<String, String>) -> Check {
             "a response's status is 200 to 599",
         ));
     }
-    for (name, value) in headers {
-        if !is_header_name(name) {
-            return Err(refuse(
-                RefusalCode::ResponseHeaderName,
-                format!("{name:?} is no header name in lower case"),
-            ));
+    let added = HeaderChanges {
+        enabled: true,
+        add: headers.clone(),
+        remove: BTreeSet::new(),
+    };
+    match headers::problems(Direction::Response, &added)
+        .into_iter()
+        .next()
+    {
+        Some(problem @ HeaderProblem::Name(_)) => {
+            Err(refuse(RefusalCode::ResponseHeaderName, problem.to_string()))
         }
-        if !is_header_value(value) {
-            return Err(refuse(
-                RefusalCode::ResponseHeaderValue,
-                format!("the value of {name} is no header value"),
-            ));
-        }
+        Some(problem) => Err(refuse(
+            RefusalCode::ResponseHeaderValue,
+            problem.to_string(),
+        )),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn check_address(address: &str) -> Check {
@@ -507,17 +521,4 @@ fn check_address(address: &str) -> Check {
         RefusalCode::BackendAddress,
         format!("{address:?} is no address of the form host:port"),
     ))
-}
-
-/// RFC 9110, section 5.1: a token; in lower case, as everything here compares names.
-fn is_header_name(name: &str) -> bool {
-    let token =
-        |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"!#$%&'*+-.^_`|~".contains(&b);
-    !name.is_empty() && name.len() <= NAME_BYTES && name.bytes().all(token)
-}
-
-/// RFC 9110, section 5.5: visible characters, spaces and tabs; no line can be begun.
-fn is_header_value(value: &str) -> bool {
-    let visible = |c: char| c == '\t' || (!c.is_control() && c.is_ascii());
-    value.len() <= VALUE_BYTES && value.chars().all(visible)
 }

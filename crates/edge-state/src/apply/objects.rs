@@ -249,6 +249,9 @@ impl Attempt<'_> {
             let message = format!("{host} is reserved already, as {other}");
             return Err(RefusedCommand::new(RefusalCode::DomainTaken, message));
         }
+        if old.is_none() {
+            self.may_reserve(host)?;
+        }
         let undeclared_since = match (declared, old.and_then(|old| old.undeclared_since)) {
             (true, _) => None,
             (false, Some(since)) => Some(since),
@@ -274,7 +277,7 @@ impl Attempt<'_> {
         self.may_change_domain(domain)?;
         let used = |host: &HostPattern| {
             *host == domain.host
-                || (domain.host.owns(host) && !self.index.is_reserved(host, Some(id)))
+                || (domain.host.owns(host) && self.index.domain_of(host, Some(id)).is_none())
         };
         match self.index.hosts.iter().find(|(host, _)| used(host)) {
             Some((host, edge)) => Err(RefusedCommand::new(
@@ -286,7 +289,22 @@ impl Attempt<'_> {
         }
     }
 
-    fn may_change_domain(&self, domain: &Domain) -> Result<(), RefusedCommand> {
+    /// A plain key reserves nothing below what somebody owns, nor above it (R20).
+    fn may_reserve(&self, host: &HostPattern) -> Result<(), RefusedCommand> {
+        let conflicts = |domain: &&Arc<Domain>| {
+            let touches = domain.host.owns(host) || host.owns(&domain.host);
+            touches && self.may_change_domain(domain).is_err()
+        };
+        match self.state.domains.values().find(conflicts) {
+            Some(domain) => Err(RefusedCommand::new(
+                RefusalCode::DomainConflict,
+                format!("{} belongs to somebody", domain.host),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn may_change_domain(&self, domain: &Domain) -> Result<(), RefusedCommand> {
         self.may_change(domain.controller.as_deref())?;
         self.may_change(domain.namespace.as_deref())
     }

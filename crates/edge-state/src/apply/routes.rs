@@ -51,6 +51,7 @@ impl Attempt<'_> {
                 .as_ref()
                 .map(|spec| record::stamp(before, spec, self.context.now)),
         };
+        self.check_brought(modules)?;
         self.check_route(&route)?;
         Ok(route)
     }
@@ -215,6 +216,7 @@ impl Attempt<'_> {
         if let Some(backend) = backend {
             route.backend = Some(backend.clone());
         }
+        self.check_brought(modules)?;
         let modules = modules.clone().with_policies(|name| self.newest(name))?;
         set(&mut route.modules, modules);
         Ok(route)
