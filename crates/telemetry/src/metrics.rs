@@ -6,11 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use model::status::RouteState;
 use prometheus_client::{
     collector::Collector,
-    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeLabelValue, EncodeMetric as _, text},
+    encoding::{
+        DescriptorEncoder, EncodeLabelSet, EncodeLabelValue, MetricEncoder, NoLabelSet, text,
+    },
     metrics::{
-        counter::{ConstCounter, Counter},
+        MetricType,
+        counter::Counter,
         family::Family,
-        gauge::{ConstGauge, Gauge},
+        gauge::Gauge,
     },
     registry::Registry,
 };
@@ -65,72 +68,83 @@ pub struct Sample {
     /// Label names and values.
     pub labels: Vec<(&'static str, String)>,
     /// The value.
-    pub value: u64,
+    pub value: Value,
 }
 
-/// The figures of the data plane, which counts per worker without locks and adds up when read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Figure {
-    /// `portcullis_requests_total{verdict,reason}`
-    Requests,
-    /// `portcullis_request_duration_seconds`, as bucket counts, sum and count.
-    RequestMicrosecondsSum,
-    /// Requests at most as long as the label `le`, cumulative.
-    RequestDurationBucket,
-    /// `portcullis_connections{listener}`
-    Connections,
-    /// `portcullis_connections_accepted_total{listener}`
-    ConnectionsAccepted,
-    /// `portcullis_handshake_failures_total`
-    HandshakeFailures,
-    /// `portcullis_upstream_connects_total{result}`
-    UpstreamConnects,
-    /// `portcullis_revoked_total`
-    Revoked,
-    /// `portcullis_access_log_dropped_total`
-    AccessLogDropped,
+/// A figure's value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A number.
+    Number(u64),
+    /// How many were at most how large.
+    Histogram {
+        /// All added up.
+        sum: f64,
+        /// Upper bounds and how many fell between the bound before and this one; the last bound
+        /// is infinite.
+        buckets: Vec<(f64, u64)>,
+    },
 }
 
-impl Figure {
-    const ALL: [Self; 9] = [
-        Self::Requests,
-        Self::RequestMicrosecondsSum,
-        Self::RequestDurationBucket,
-        Self::Connections,
-        Self::ConnectionsAccepted,
-        Self::HandshakeFailures,
-        Self::UpstreamConnects,
-        Self::Revoked,
-        Self::AccessLogDropped,
-    ];
+macro_rules! figures {
+    ($($(#[$doc:meta])* $name:ident = $metric:literal, $kind:ident, $help:literal;)*) => {
+        /// The figures of the data plane, which counts per worker without locks and adds up when
+        /// read. Counters get `_total` behind their name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Figure {
+            $($(#[$doc])* $name,)*
+        }
 
-    const fn name_and_help(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Requests => ("portcullis_requests", "Requests by verdict and reason"),
-            Self::RequestMicrosecondsSum => {
-                ("portcullis_request_microseconds", "Time spent on requests, added up")
-            }
-            Self::RequestDurationBucket => {
-                ("portcullis_request_duration_bucket", "Requests at most as long as le, in seconds")
-            }
-            Self::Connections => ("portcullis_connections", "Open client connections"),
-            Self::ConnectionsAccepted => {
-                ("portcullis_connections_accepted", "Client connections accepted")
-            }
-            Self::HandshakeFailures => {
-                ("portcullis_handshake_failures", "TLS handshakes that failed or were refused")
-            }
-            Self::UpstreamConnects => {
-                ("portcullis_upstream_connects", "Connections to backends, by result")
-            }
-            Self::Revoked => {
-                ("portcullis_revoked", "Responses and upgraded connections cut by a change (R12)")
-            }
-            Self::AccessLogDropped => {
-                ("portcullis_access_log_dropped", "Access log lines dropped because the log was full")
+        impl Figure {
+            const ALL: &[Self] = &[$(Self::$name,)*];
+
+            const fn describe(self) -> (&'static str, MetricType, &'static str) {
+                match self {
+                    $(Self::$name => ($metric, MetricType::$kind, $help),)*
+                }
             }
         }
-    }
+    };
+}
+
+figures! {
+    /// With the labels verdict and reason.
+    Requests = "portcullis_requests", Counter, "Requests by verdict and reason";
+    /// Until the last byte of the answer.
+    RequestDuration = "portcullis_request_duration_seconds", Histogram, "How long requests took";
+    /// Now.
+    RequestsInFlight = "portcullis_requests_in_flight", Gauge, "Requests being answered now";
+    /// Now.
+    Connections = "portcullis_connections", Gauge, "Open client connections";
+    /// Ever.
+    ConnectionsAccepted = "portcullis_connections_accepted", Counter, "Client connections accepted";
+    /// Too many were open.
+    ConnectionsRejected = "portcullis_connections_rejected", Counter,
+        "Client connections closed at once because too many were open";
+    /// Refused ones too.
+    HandshakeFailures = "portcullis_handshake_failures", Counter,
+        "TLS handshakes that failed or were refused";
+    /// R12.
+    Cut = "portcullis_cut", Counter,
+        "Responses and upgraded connections that were ended: revoked, or too slow";
+    /// R11.
+    Panics = "portcullis_panics", Counter, "Panics contained to one request";
+    /// Bodies and tunnels.
+    BytesReceived = "portcullis_received_bytes", Counter, "Bytes of request bodies and tunnels";
+    /// Bodies and tunnels.
+    BytesSent = "portcullis_sent_bytes", Counter, "Bytes of answers and tunnels";
+    /// Tries included.
+    UpstreamConnects = "portcullis_upstream_connects", Counter, "Connections made to backends";
+    /// Of those.
+    UpstreamFailures = "portcullis_upstream_failures", Counter, "Connections to backends that failed";
+    /// The kept connection had ended.
+    UpstreamRetries = "portcullis_upstream_retries", Counter,
+        "Requests sent again because a kept connection had ended";
+    /// Now.
+    UpstreamIdle = "portcullis_upstream_idle", Gauge, "Idle connections to backends";
+    /// The log was full.
+    AccessLogDropped = "portcullis_access_log_dropped", Counter,
+        "Access log lines that were not written because too many waited";
 }
 
 /// Where data-plane figures come from.
@@ -149,25 +163,41 @@ impl Collector for Samples {
         let mut samples = (self.0)();
         samples.sort_by(|a, b| (a.figure, &a.labels).cmp(&(b.figure, &b.labels)));
         for figure in Figure::ALL {
-            let (name, help) = figure.name_and_help();
-            let gauge = figure == Figure::Connections;
-            let kind = if gauge {
-                prometheus_client::metrics::MetricType::Gauge
-            } else {
-                prometheus_client::metrics::MetricType::Counter
-            };
+            let (name, kind, help) = figure.describe();
             let mut metric = encoder.encode_descriptor(name, help, None, kind)?;
-            for sample in samples.iter().filter(|s| s.figure == figure) {
-                let family = metric.encode_family(&sample.labels)?;
-                if gauge {
-                    let value = i64::try_from(sample.value).unwrap_or(i64::MAX);
-                    ConstGauge::new(value).encode(family)?;
-                } else {
-                    ConstCounter::new(sample.value).encode(family)?;
-                }
+            for sample in samples.iter().filter(|s| s.figure == *figure) {
+                encode(&mut metric, kind, sample)?;
             }
         }
         Ok(())
+    }
+}
+
+fn encode(
+    metric: &mut MetricEncoder<'_>,
+    kind: MetricType,
+    sample: &Sample,
+) -> Result<(), std::fmt::Error> {
+    if sample.labels.is_empty() {
+        return encode_value(metric, kind, &sample.value);
+    }
+    encode_value(&mut metric.encode_family(&sample.labels)?, kind, &sample.value)
+}
+
+fn encode_value(
+    metric: &mut MetricEncoder<'_>,
+    kind: MetricType,
+    value: &Value,
+) -> Result<(), std::fmt::Error> {
+    match (value, kind) {
+        (Value::Number(number), MetricType::Gauge) => {
+            metric.encode_gauge(&i64::try_from(*number).unwrap_or(i64::MAX))
+        }
+        (Value::Number(number), _) => metric.encode_counter::<NoLabelSet, _, u64>(number, None),
+        (Value::Histogram { sum, buckets }, _) => {
+            let count = buckets.iter().map(|(_, count)| count).sum();
+            metric.encode_histogram::<NoLabelSet>(*sum, count, buckets, None)
+        }
     }
 }
 
@@ -233,7 +263,11 @@ mod tests {
             vec![Sample {
                 figure: Figure::Requests,
                 labels: vec![("verdict", "refused".into()), ("reason", "closed".into())],
-                value: 3,
+                value: Value::Number(3),
+            }, Sample {
+                figure: Figure::RequestDuration,
+                labels: Vec::new(),
+                value: Value::Histogram { sum: 1.5, buckets: vec![(0.5, 1), (f64::MAX, 2)] },
             }]
         }));
         let text = metrics.render();
@@ -242,6 +276,9 @@ mod tests {
             "portcullis_edge_reads_total 0",
             "portcullis_routes{state=\"open\"} 1",
             "portcullis_routes{state=\"held\"} 0",
+            "portcullis_request_duration_seconds_bucket{le=\"0.5\"} 1",
+            "portcullis_request_duration_seconds_bucket{le=\"+Inf\"} 3",
+            "portcullis_request_duration_seconds_count 3",
             "portcullis_requests_total{verdict=\"refused\",reason=\"closed\"} 3",
         ] {
             assert!(text.lines().any(|l| l == line), "{line} in:\n{text}");
