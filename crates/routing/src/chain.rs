@@ -338,3 +338,6 @@ fn edits(
         .transpose()
         .map_err(|problem| ChainProblem::Headers { kind, problem })
 }
+
+#[cfg(test)]
+mod tests;

@@ -117,7 +117,7 @@ pub fn normalise(path: &str) -> Result<Cow<'_, str>, PathProblem> {
         return Ok(Cow::Borrowed(path));
     }
     let spelled = respell(path, Reserved::Kept)?;
-    resolve(&spelled, AboveRoot::Refused).map(Cow::Owned)
+    resolve(&spelled).map(Cow::Owned)
 }
 
 /// The one spelling of a declared path, and the identity of its route. Unlike in a request,
@@ -134,7 +134,7 @@ pub fn normalise_declared(path: &str) -> Result<String, PathProblem> {
         return Err(PathProblem::TooLong);
     }
     let spelled = respell(path, Reserved::Decoded)?;
-    let normal = resolve(&spelled, AboveRoot::Refused)?;
+    let normal = resolve(&spelled)?;
     match alternative_readings(&normal) {
         Ok(readings) if readings.is_empty() => Ok(normal),
         Ok(_) | Err(TooManyReadings) => Err(PathProblem::Ambiguous),
@@ -297,33 +297,22 @@ fn push_escape(text: &mut String, byte: u8) {
     text.push(char::from(DIGITS[usize::from(byte & 15)]));
 }
 
-/// What `..` does at the root.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum AboveRoot {
-    Refused,
-    Ignored,
-}
-
 /// Merges slashes, then resolves dot segments.
-fn resolve(path: &str, above_root: AboveRoot) -> Result<String, PathProblem> {
+fn resolve(path: &str) -> Result<String, PathProblem> {
     let mut normal = String::with_capacity(path.len());
     let mut is_directory = true;
     for segment in path.split('/') {
         is_directory = matches!(segment, "" | "." | "..");
         match segment {
             "" | "." => {}
-            ".." => match normal.rfind('/') {
-                Some(start) => normal.truncate(start),
-                None if above_root == AboveRoot::Ignored => {}
-                None => return Err(PathProblem::AboveRoot),
-            },
+            ".." => normal.truncate(normal.rfind('/').ok_or(PathProblem::AboveRoot)?),
             name => {
                 normal.push('/');
                 normal.push_str(name);
             }
         }
     }
-    if is_directory || normal.is_empty() {
+    if is_directory {
         normal.push('/');
     }
     Ok(normal)

@@ -183,3 +183,159 @@ impl<N: Number> Ranges<N> {
         Self(both)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn rules(entries: &[(&str, IpAction)]) -> IpRules {
+        IpRules(
+            entries
+                .iter()
+                .map(|(net, action)| (net.parse().expect("a network"), *action))
+                .collect(),
+        )
+    }
+
+    fn passes(policies: &[IpRules], address: &str) -> bool {
+        AddressSet::admitted_by(policies).contains(address.parse().expect("an address"))
+    }
+
+    #[test]
+    fn nothing_allowed_lets_nobody_pass() {
+        assert!(AddressSet::admitted_by(&[]).is_empty());
+        assert!(AddressSet::admitted_by(&[IpRules::default()]).is_empty());
+        assert!(AddressSet::admitted_by(&[rules(&[("0.0.0.0/0", IpAction::Deny)])]).is_empty());
+    }
+
+    #[test]
+    fn deny_wins_across_pooled_policies() {
+        let all = [
+            rules(&[("10.0.0.0/8", IpAction::Allow), ("::/0", IpAction::Allow)]),
+            rules(&[
+                ("10.1.0.0/16", IpAction::Deny),
+                ("2001:db8::/32", IpAction::Deny),
+            ]),
+        ];
+        for (address, expected) in [
+            ("10.0.0.0", true),
+            ("10.0.255.255", true),
+            ("10.1.0.0", false),
+            ("10.1.255.255", false),
+            ("10.2.0.0", true),
+            ("11.0.0.0", false),
+            ("2001:db7:ffff::1", true),
+            ("2001:db8::1", false),
+            ("2001:db9::", true),
+        ] {
+            assert_eq!(passes(&all, address), expected, "{address}");
+        }
+    }
+
+    #[test]
+    fn mapped_networks_are_about_ipv4_and_other_ipv6_networks_are_not() {
+        let mapped = [rules(&[
+            ("::ffff:10.0.0.0/104", IpAction::Allow),
+            ("::ffff:10.9.0.0/112", IpAction::Deny),
+        ])];
+        assert!(passes(&mapped, "10.1.2.3") && !passes(&mapped, "10.9.2.3"));
+        let six = [rules(&[("::/0", IpAction::Allow)])];
+        assert!(!passes(&six, "10.1.2.3") && passes(&six, "::1"));
+    }
+
+    #[test]
+    fn the_ends_of_all_addresses_are_no_special_case() {
+        let all = [rules(&[
+            ("0.0.0.0/0", IpAction::Allow),
+            ("255.255.255.255/32", IpAction::Deny),
+            ("0.0.0.0/32", IpAction::Deny),
+        ])];
+        assert!(!passes(&all, "0.0.0.0") && passes(&all, "0.0.0.1"));
+        assert!(!passes(&all, "255.255.255.255") && passes(&all, "255.255.255.254"));
+        let everyone = [rules(&[
+            ("0.0.0.0/0", IpAction::Allow),
+            ("255.255.255.255/32", IpAction::Allow),
+        ])];
+        assert!(passes(&everyone, "255.255.255.255"));
+    }
+
+    /// Networks crowded into few addresses, so that they nest and touch.
+    fn networks() -> impl Strategy<Value = IpNet> {
+        let v4 = (0..=8_u32, 24..=32_u8).prop_map(|(low, length)| {
+            IpNet::new(
+                IpAddr::from(Ipv4Addr::from_bits(0x0a00_0000 | (low * 31))),
+                length,
+            )
+            .expect("a length")
+            .trunc()
+        });
+        let v6 = (0..=8_u128, 120..=128_u8).prop_map(|(low, length)| {
+            IpNet::new(IpAddr::from(Ipv6Addr::from_bits(low * 31)), length)
+                .expect("a length")
+                .trunc()
+        });
+        let mapped = (0..=8_u32, 120..=128_u8).prop_map(|(low, length)| {
+            let address = Ipv4Addr::from_bits(0x0a00_0000 | (low * 31)).to_ipv6_mapped();
+            IpNet::new(IpAddr::from(address), length)
+                .expect("a length")
+                .trunc()
+        });
+        let wide = prop::sample::select(vec![
+            "0.0.0.0/0",
+            "::/0",
+            "10.0.0.0/8",
+            "128.0.0.0/1",
+            "8000::/1",
+        ])
+        .prop_map(|net| net.parse().expect("a network"));
+        prop_oneof![4 => v4, 4 => v6, 2 => mapped, 1 => wide]
+    }
+
+    fn policies() -> impl Strategy<Value = Vec<IpRules>> {
+        let action = prop_oneof![Just(IpAction::Allow), Just(IpAction::Deny)];
+        prop::collection::vec(
+            prop::collection::btree_map(networks(), action, 0..12).prop_map(IpRules),
+            0..4,
+        )
+    }
+
+    /// The rule as the edge API words it, asked of every rule in turn.
+    fn linear(policies: &[IpRules], address: IpAddr) -> bool {
+        let matched = |wanted| {
+            policies
+                .iter()
+                .flat_map(|IpRules(rules)| rules)
+                .any(|(net, action)| {
+                    let mapped_too = match address {
+                        IpAddr::V4(v4) => {
+                            net.prefix_len() >= 96 && net.contains(&IpAddr::V6(v4.to_ipv6_mapped()))
+                        }
+                        IpAddr::V6(_) => false,
+                    };
+                    *action == wanted && (net.contains(&address) || mapped_too)
+                })
+        };
+        matched(IpAction::Allow) && !matched(IpAction::Deny)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+
+        #[test]
+        fn the_set_is_what_every_rule_in_turn_says(pooled in policies(), further in policies()) {
+            let (set, other) = (AddressSet::admitted_by(&pooled), AddressSet::admitted_by(&further));
+            let both = set.intersection(&other);
+            let v4 = (0..=300_u32).map(|low| IpAddr::from(Ipv4Addr::from_bits(0x0a00_0000 | low)));
+            let v6 = (0..=300_u128).map(|low| IpAddr::from(Ipv6Addr::from_bits(low)));
+            let ends = [Ipv4Addr::UNSPECIFIED, Ipv4Addr::BROADCAST].map(IpAddr::from);
+            let ends_v6 = [Ipv6Addr::from_bits(u128::MAX), Ipv6Addr::from_bits(1 << 127)].map(IpAddr::from);
+            for address in v4.chain(v6).chain(ends).chain(ends_v6) {
+                let (one, two) = (linear(&pooled, address), linear(&further, address));
+                prop_assert_eq!(set.contains(address), one, "{}", address);
+                prop_assert_eq!(both.contains(address), one && two, "{}", address);
+            }
+        }
+    }
+}
