@@ -1,0 +1,153 @@
+//! What could not be read (R19): whose declarations are pending, which hosts a broken file names,
+//! and where nothing new may open.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{
+    declaration::Unreadable,
+    diagnostic::{Diagnostic, Position, Severity},
+    host::HostPattern,
+    object::ObjectRef,
+};
+use resources::{
+    kinds::Kind,
+    snapshot::{Finding, Object, Objects, Snapshot, Undecodable, UnreadableFile},
+};
+
+use crate::{codes::Code, edges::scanned, references::reference, salvage};
+
+/// What could not be read.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    /// Objects that declare something that could not be read.
+    pub(crate) owners: BTreeSet<ObjectRef>,
+    /// Whether anything that is not here may still be declared.
+    pub(crate) nothing_is_removed: bool,
+    /// Where nothing new may open.
+    pub(crate) unreadable: BTreeSet<Unreadable>,
+    /// Hosts that broken files name, with the finding about the file.
+    pub(crate) scanned: BTreeMap<HostPattern, Diagnostic>,
+    /// Every object that is there, of the kinds that declare routes.
+    present: BTreeSet<ObjectRef>,
+}
+
+impl Pending {
+    /// Reads a snapshot. `unclear`: namespaces with an Ingress that may be ours.
+    pub(crate) fn of(snapshot: &Snapshot, unclear: Vec<String>) -> Self {
+        let mut pending = Self {
+            nothing_is_removed: snapshot.pending_kinds.iter().any(|kind| kind.is_declaring())
+                || snapshot.unreadable_files.iter().any(|file| file.known.is_none()),
+            ..Self::default()
+        };
+        pending.unreadable.extend(unclear.into_iter().map(Unreadable::Namespace));
+        pending.objects(Kind::Ingress, &snapshot.ingresses);
+        pending.objects(Kind::HttpsEdge, &snapshot.https_edges);
+        pending.objects(Kind::TlsEdge, &snapshot.tls_edges);
+        pending.objects(Kind::Domain, &snapshot.domains);
+        let known = snapshot.unreadable_files.iter().filter_map(|file| file.known.as_ref()).flatten();
+        for (kind, key) in snapshot.pending_objects.iter().chain(known) {
+            let object = reference(*kind, key);
+            if kind.is_declaring() && !pending.present.contains(&object) {
+                pending.owners.insert(object);
+            }
+        }
+        for file in &snapshot.unreadable_files {
+            let finding = file_finding(file);
+            let before = pending.scanned.len();
+            for host in scanned(&file.hosts) {
+                pending.scanned.entry(host).or_insert_with(|| finding.clone());
+            }
+            let any = pending.scanned.len() > before || scanned(&file.hosts).next().is_some();
+            if file.known.is_none() && file.declares && !any {
+                pending.unreadable.insert(Unreadable::Everything);
+            }
+        }
+        pending
+    }
+
+    fn objects<T>(&mut self, kind: Kind, objects: &Objects<T>) {
+        for object in objects.values() {
+            let of = reference(kind, &object.key);
+            if let Err(undecodable) = &object.value {
+                if !salvage::hosts_are_readable(undecodable) {
+                    self.unreadable.insert(Unreadable::Namespace(object.key.namespace.clone()));
+                }
+                if !salvage::is_whole(undecodable) {
+                    self.owners.insert(of.clone());
+                }
+            }
+            self.present.insert(of);
+        }
+    }
+
+    /// Whether an object that declared something may still do, though it cannot be read.
+    pub(crate) fn is_pending(&self, owner: &ObjectRef) -> bool {
+        self.owners.contains(owner) || (self.nothing_is_removed && !self.present.contains(owner))
+    }
+}
+
+/// The finding about a file that cannot be read.
+pub(crate) fn file_finding(file: &UnreadableFile) -> Diagnostic {
+    let place = &file.place;
+    Diagnostic {
+        object: ObjectRef::new("File", "", place.file.as_ref()),
+        field: String::new(),
+        position: Some(Position { file: place.file.to_string(), line: place.at.line, column: place.at.column }),
+        code: Code::FileUnreadable.name().to_owned(),
+        severity: Code::FileUnreadable.severity(),
+        cause: Code::FileUnreadable.cause(),
+        message: format!("{}; what this file held stays as it is", file.problem.message),
+        remedy: file.problem.remedy.clone(),
+    }
+}
+
+/// What is wrong with every object in itself, used or not, and with documents that are none.
+pub(crate) fn problems(snapshot: &Snapshot) -> Vec<Diagnostic> {
+    let mut all = Vec::new();
+    undecodable(Kind::NgrokModuleSet, &snapshot.module_sets, &mut all);
+    undecodable(Kind::HttpsEdge, &snapshot.https_edges, &mut all);
+    undecodable(Kind::TcpEdge, &snapshot.tcp_edges, &mut all);
+    undecodable(Kind::TlsEdge, &snapshot.tls_edges, &mut all);
+    undecodable(Kind::Tunnel, &snapshot.tunnels, &mut all);
+    undecodable(Kind::Domain, &snapshot.domains, &mut all);
+    undecodable(Kind::IpPolicy, &snapshot.ip_policies, &mut all);
+    undecodable(Kind::NgrokTrafficPolicy, &snapshot.traffic_policies, &mut all);
+    undecodable(Kind::Ingress, &snapshot.ingresses, &mut all);
+    undecodable(Kind::IngressClass, &snapshot.ingress_classes, &mut all);
+    undecodable(Kind::Service, &snapshot.services, &mut all);
+    undecodable(Kind::EndpointSlice, &snapshot.endpoint_slices, &mut all);
+    undecodable(Kind::Secret, &snapshot.secrets, &mut all);
+    undecodable(Kind::ConfigMap, &snapshot.config_maps, &mut all);
+    undecodable(Kind::Namespace, &snapshot.namespaces, &mut all);
+    all.extend(snapshot.unreadable_files.iter().map(file_finding));
+    all.extend(snapshot.findings.iter().map(document));
+    all
+}
+
+fn undecodable<T>(kind: Kind, objects: &Objects<T>, all: &mut Vec<Diagnostic>) {
+    for object in objects.values() {
+        let Object { key, origin, value, .. } = object.as_ref();
+        let Err(Undecodable { problems, salvaged: _ }) = value else { continue };
+        let of = reference(kind, key);
+        let site = crate::findings::Site { object: &of, origin };
+        all.extend(problems.iter().map(|problem| site.problem(problem)));
+    }
+}
+
+fn document(finding: &Finding) -> Diagnostic {
+    let Finding { place, kind, key, problem } = finding;
+    Diagnostic {
+        object: ObjectRef::new(kind.clone(), key.namespace.clone(), key.name.clone()),
+        field: problem.path.as_str().to_owned(),
+        position: place.as_ref().map(|place| Position {
+            file: place.file.to_string(),
+            line: place.at.line,
+            column: place.at.column,
+        }),
+        code: problem.code.name().to_owned(),
+        severity: Severity::Error,
+        cause: model::diagnostic::Cause::Invalid,
+        message: problem.message.clone(),
+        remedy: problem.remedy.clone(),
+    }
+}
