@@ -115,6 +115,13 @@ impl Default for Timeouts {
     }
 }
 
+impl Timeouts {
+    /// Between the announcement that a quiet HTTP/2 connection ends, and its end.
+    pub(crate) fn goodbye(&self) -> Duration {
+        self.client.min(Duration::from_secs(1))
+    }
+}
+
 /// How much of anything there may be. Numbers for a worker, unless they say otherwise.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {

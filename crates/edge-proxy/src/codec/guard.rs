@@ -7,7 +7,7 @@
 //! ends with it. Bytes behind an upgrade request wait until the upgrade is granted or refused.
 
 use std::{
-    cell::{Cell, RefCell},
+    cell::Cell,
     io,
     pin::Pin,
     rc::Rc,
@@ -44,6 +44,7 @@ pub(crate) enum Upgrade {
 #[derive(Debug)]
 pub(crate) struct Control {
     clock: Rc<Clock>,
+    is_http2: bool,
     refused: Cell<Option<HeadError>>,
     upgrade: Cell<Upgrade>,
     /// Wakes whoever reads.
@@ -61,10 +62,11 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    pub(crate) fn new(clock: Rc<Clock>) -> Self {
+    pub(crate) fn new(clock: Rc<Clock>, is_http2: bool) -> Self {
         let now = clock.now();
         Self {
             clock,
+            is_http2,
             refused: Cell::new(None),
             upgrade: Cell::new(Upgrade::Undecided),
             reader: Bell::default(),
@@ -87,10 +89,6 @@ impl Control {
     pub(crate) fn decide(&self, upgrade: Upgrade) {
         self.upgrade.set(upgrade);
         self.reader.ring();
-    }
-
-    pub(crate) fn granted(&self) -> bool {
-        self.upgrade.get() == Upgrade::Granted
     }
 
     pub(crate) fn request_began(&self) {
@@ -125,13 +123,23 @@ impl Control {
         self.driver.ring();
     }
 
-    /// Ends the connection when its client takes too long.
+    /// Ends the connection when its client takes too long, or when it is closing and done.
     pub(crate) fn check(&self, timeouts: &Timeouts) {
         let now = self.clock.now();
         if overdue(&self.head_since, now, timeouts.head)
-            || (self.head_since.get() == 0 && overdue(&self.idle_since, now, timeouts.idle))
             || overdue(&self.write_since, now, timeouts.client)
         {
+            self.cut();
+        } else if self.head_since.get() == 0 && overdue(&self.idle_since, now, timeouts.idle) {
+            self.close();
+        }
+        // HTTP/2 says goodbye first; the client has a moment to hear it.
+        let goodbye = if self.is_http2 {
+            timeouts.goodbye()
+        } else {
+            std::time::Duration::ZERO
+        };
+        if self.closing.get() && self.is_quiet() && overdue(&self.idle_since, now, goodbye) {
             self.cut();
         }
     }
@@ -197,6 +205,23 @@ impl<IO> Guard<IO> {
             held: BytesMut::new(),
             cleared: 0,
         }
+    }
+
+    /// A connection whose bytes are judged by another codec; only its writes are watched.
+    pub(crate) fn unjudged(
+        io: IO,
+        control: Rc<Control>,
+        limits: HeadLimits,
+        defences: Defences,
+    ) -> Self {
+        Self {
+            state: State::Raw,
+            ..Self::new(io, control, limits, defences)
+        }
+    }
+
+    pub(crate) fn into_inner(self) -> IO {
+        self.io
     }
 
     /// Judges bytes that follow those handed on; returns how many of them may be handed on now.

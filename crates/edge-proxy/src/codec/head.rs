@@ -39,6 +39,9 @@ pub(crate) enum HeadError {
     /// More bytes or headers than allowed.
     #[error("the request head is too large")]
     TooLarge,
+    /// A `#` in the target, which parsers cut off or do not.
+    #[error("the request target holds a fragment")]
+    Fragment,
     /// A longer target than allowed.
     #[error("the request target is too long")]
     TargetTooLong,
@@ -133,6 +136,9 @@ fn request_line(line: &[u8], limits: HeadLimits, defences: &Defences) -> Result<
     if !fine && defences.line_endings {
         return Err(HeadError::RequestLine);
     }
+    if defences.path && target.contains(&b'#') {
+        return Err(HeadError::Fragment);
+    }
     match version {
         b"HTTP/1.1" => Ok(false),
         b"HTTP/1.0" => Ok(true),
@@ -178,22 +184,19 @@ impl Seen {
     fn header(&mut self, name: &[u8], value: &[u8], defences: &Defences) -> Result<(), HeadError> {
         match name.len() {
             4 if name.eq_ignore_ascii_case(b"host") => {
-                if std::mem::replace(&mut self.host, true) && defences.host {
-                    return Err(HeadError::Host);
-                }
+                let twice = std::mem::replace(&mut self.host, true);
+                refuse_if(twice && defences.host, HeadError::Host)?;
             }
             7 if name.eq_ignore_ascii_case(b"upgrade") => self.upgrade = true,
             14 if name.eq_ignore_ascii_case(b"content-length") => {
                 let length = decimal(value).ok_or(HeadError::Framing)?;
-                if self.length.replace(length).is_some() && defences.framing {
-                    return Err(HeadError::Framing);
-                }
+                let twice = self.length.replace(length).is_some();
+                refuse_if(twice && defences.framing, HeadError::Framing)?;
             }
             17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
                 let twice = std::mem::replace(&mut self.chunked, true);
-                if (twice || !value.eq_ignore_ascii_case(b"chunked")) && defences.framing {
-                    return Err(HeadError::Framing);
-                }
+                let other = !value.eq_ignore_ascii_case(b"chunked");
+                refuse_if((twice || other) && defences.framing, HeadError::Framing)?;
             }
             _ => {}
         }
@@ -214,6 +217,10 @@ impl Seen {
             upgrade: self.upgrade && framing == Framing::None,
         })
     }
+}
+
+const fn refuse_if(wrong: bool, error: HeadError) -> Result<(), HeadError> {
+    if wrong { Err(error) } else { Ok(()) }
 }
 
 /// Digits only, few enough not to overflow: `+5`, `5, 5` and `0x5` are no lengths.

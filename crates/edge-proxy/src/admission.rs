@@ -1,0 +1,76 @@
+//! The one way to a backend (R11, R12).
+
+use std::{rc::Rc, sync::Arc};
+
+use model::id::RouteId;
+use routing::{
+    refusal::Refusal,
+    table::{BackendEntry, CompiledSet},
+};
+
+use crate::{
+    flight::{Flight, Subject},
+    watch::Entry,
+    worker::Worker,
+};
+
+/// Tables that may be published while one request is being judged.
+const TABLES_MAX: usize = 8;
+
+/// A request that the table in force has admitted, and its place among those in flight. Nothing
+/// but [`Admission::obtain`] makes one, and nothing dials without one.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    set: Arc<CompiledSet>,
+    flight: Entry<Flight>,
+}
+
+impl Admission {
+    /// Judges a request. One load of the table serves it; the second one finds out whether
+    /// another was published meanwhile, in which case the request starts over with that. From
+    /// here on the request is among those that are judged again when the table changes.
+    pub(crate) fn obtain(
+        worker: &Rc<Worker>,
+        subject: Subject,
+        log: Option<&mut RouteSeen>,
+    ) -> Result<Self, Refusal> {
+        let check_handshake = worker.shared.defences.handshake;
+        let mut published = worker.store.load();
+        for _ in 0..TABLES_MAX {
+            let (edge, admitted) = subject.judge(&published.table, check_handshake)?;
+            let newest = worker.store.load();
+            if !Arc::ptr_eq(&published, &newest) {
+                published = newest;
+                continue;
+            }
+            if let Some(log) = log {
+                *log = Some((admitted.route().id.clone(), admitted.route().generation));
+            }
+            let (edge, set) = (Arc::clone(edge), Arc::clone(admitted.set()));
+            let flight = worker
+                .flights
+                .enter(Flight::new(Rc::clone(&worker.clock), subject, edge));
+            return Ok(Self { set, flight });
+        }
+        Err(Refusal::Revoked)
+    }
+
+    pub(crate) fn set(&self) -> &Arc<CompiledSet> {
+        &self.set
+    }
+
+    pub(crate) fn backend(&self) -> &BackendEntry {
+        &self.set.backend
+    }
+
+    pub(crate) fn flight(&self) -> &Entry<Flight> {
+        &self.flight
+    }
+
+    pub(crate) fn into_flight(self) -> Entry<Flight> {
+        self.flight
+    }
+}
+
+/// The route that handles a request, and its generation.
+pub(crate) type RouteSeen = Option<(RouteId, u64)>;

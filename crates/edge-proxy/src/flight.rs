@@ -1,0 +1,237 @@
+//! A request in flight: from its admission until the last byte of its answer, or for as long as
+//! its tunnel is open.
+//!
+//! It carries what is needed to judge it again (R12): what changes is the table, never its facts.
+
+use std::{
+    cell::{Cell, RefCell},
+    net::IpAddr,
+    rc::Rc,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use http::{Method, uri::PathAndQuery};
+use routing::{
+    chain::Facts,
+    refusal::Refusal,
+    table::{Admitted, EdgeEntry, Handshake, Table},
+};
+
+use crate::{
+    options::Timeouts,
+    watch::{Bell, Clock, Tick, overdue},
+};
+
+/// Why a request in flight ends before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Cut {
+    /// The client sends or takes nothing.
+    #[error("the client takes too long")]
+    Client,
+    /// The backend sends nothing.
+    #[error("the backend takes too long")]
+    Backend,
+    /// It is not admitted any more.
+    #[error("the request is not admitted any more")]
+    Revoked,
+    /// The process ends.
+    #[error("the edge is ending")]
+    Drained,
+}
+
+impl Cut {
+    pub(crate) const fn refusal(self) -> Refusal {
+        match self {
+            Self::Client => Refusal::RequestTimeout,
+            Self::Backend => Refusal::UpstreamTimeout,
+            Self::Revoked => Refusal::Revoked,
+            Self::Drained => Refusal::Draining,
+        }
+    }
+}
+
+/// What is waited for from a backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Awaiting {
+    Head,
+    Body,
+    /// Anything, from either side.
+    Tunnel,
+}
+
+/// What a request is judged by.
+#[derive(Debug)]
+pub(crate) struct Subject {
+    pub(crate) peer: IpAddr,
+    pub(crate) method: Method,
+    /// Normalised.
+    pub(crate) host: Box<str>,
+    /// Normalised path, and query, as they are forwarded.
+    pub(crate) target: PathAndQuery,
+    pub(crate) handshake: Rc<Handshake>,
+}
+
+impl Subject {
+    /// Judges the request by a table: host, demands on the connection, route, chain. The one way
+    /// to an admission, for new requests and for those in flight alike.
+    pub(crate) fn judge<'t>(
+        &self,
+        table: &'t Table,
+        check_handshake: bool,
+    ) -> Result<(&'t Arc<EdgeEntry>, Admitted<'t>), Refusal> {
+        if let Some(reason) = table.refuses_everything() {
+            return Err(reason);
+        }
+        let entry = table.host(&self.host).ok_or(Refusal::UnknownHost)?;
+        if check_handshake {
+            table.check_handshake(&self.handshake, &self.host, &entry.edge)?;
+        }
+        let path = self.target.path();
+        if table.is_reserved(path) {
+            return Err(Refusal::NoRoute);
+        }
+        let route = entry.edge.select(path).route()?;
+        let facts = Facts::new(self.peer, self.method.as_str(), &self.host, path);
+        Ok((&entry.edge, route.admit(&facts)?))
+    }
+}
+
+/// A request in flight.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    clock: Rc<Clock>,
+    subject: Subject,
+    edge: RefCell<Arc<EdgeEntry>>,
+    /// Wakes whoever drives the request.
+    bell: Bell,
+    cut: Cell<Option<Cut>>,
+    revoked_since: Cell<Tick>,
+    client_since: Cell<Tick>,
+    backend_since: Cell<Tick>,
+    awaiting: Cell<Awaiting>,
+    upload_ended: Cell<bool>,
+    bytes_in: Cell<u64>,
+}
+
+impl Flight {
+    pub(crate) fn new(clock: Rc<Clock>, subject: Subject, edge: Arc<EdgeEntry>) -> Self {
+        Self {
+            clock,
+            subject,
+            edge: RefCell::new(edge),
+            bell: Bell::default(),
+            cut: Cell::new(None),
+            revoked_since: Cell::new(0),
+            client_since: Cell::new(0),
+            backend_since: Cell::new(0),
+            awaiting: Cell::new(Awaiting::Head),
+            upload_ended: Cell::new(false),
+            bytes_in: Cell::new(0),
+        }
+    }
+
+    pub(crate) fn cut(&self, reason: Cut) {
+        if self.cut.get().is_none() {
+            self.cut.set(Some(reason));
+            self.bell.ring();
+        }
+    }
+
+    /// Ready when it must end; otherwise the task is woken when it must.
+    pub(crate) fn poll_cut(&self, cx: &Context<'_>) -> Poll<Cut> {
+        match self.cut.get() {
+            Some(reason) => Poll::Ready(reason),
+            None => {
+                self.bell.hear(cx.waker());
+                Poll::Pending
+            }
+        }
+    }
+
+    /// The client has sent something.
+    pub(crate) fn client_progressed(&self, bytes: usize) {
+        self.client_since.set(0);
+        self.bytes_in.set(self.bytes_in.get() + bytes as u64);
+        if self.backend_since.get() != 0 {
+            self.backend_since.set(self.clock.now());
+        }
+    }
+
+    pub(crate) fn await_client(&self) {
+        if self.client_since.get() == 0 {
+            self.client_since.set(self.clock.now());
+        }
+    }
+
+    pub(crate) fn upload_ended(&self) {
+        self.client_since.set(0);
+        self.upload_ended.set(true);
+    }
+
+    pub(crate) fn is_upload_ended(&self) -> bool {
+        self.upload_ended.get()
+    }
+
+    pub(crate) fn bytes_in(&self) -> u64 {
+        self.bytes_in.get()
+    }
+
+    pub(crate) fn await_backend(&self, what: Awaiting) {
+        if self.backend_since.get() == 0 || self.awaiting.get() != what {
+            self.backend_since.set(self.clock.now());
+            self.awaiting.set(what);
+        }
+    }
+
+    /// The backend has sent something.
+    pub(crate) fn backend_progressed(&self) {
+        self.backend_since.set(0);
+    }
+
+    /// Something went through the tunnel.
+    pub(crate) fn tunnel_used(&self) {
+        self.backend_since.set(self.clock.now());
+    }
+
+    /// Ends it when somebody takes too long, or when its grace is over.
+    pub(crate) fn check(&self, timeouts: &Timeouts, grace: Duration) {
+        let now = self.clock.now();
+        let backend_limit = match self.awaiting.get() {
+            Awaiting::Head => timeouts.backend_head,
+            Awaiting::Body => timeouts.backend_body,
+            Awaiting::Tunnel => timeouts.tunnel_idle,
+        };
+        // While the client still sends, it is the one that is waited for.
+        let client_waits = self.client_since.get() != 0;
+        if overdue(&self.revoked_since, now, grace) {
+            self.cut(Cut::Revoked);
+        } else if overdue(&self.client_since, now, timeouts.client) {
+            self.cut(Cut::Client);
+        } else if !client_waits && overdue(&self.backend_since, now, backend_limit) {
+            self.cut(Cut::Backend);
+        }
+    }
+
+    /// Judges it by a new table. What is not admitted any more has the grace to end.
+    pub(crate) fn judge_again(&self, table: &Table, check_handshake: bool, grace: Duration) {
+        if table
+            .host(&self.subject.host)
+            .is_some_and(|entry| Arc::ptr_eq(&entry.edge, &self.edge.borrow()))
+            && table.refuses_everything().is_none()
+            && self.revoked_since.get() == 0
+        {
+            return;
+        }
+        match self.subject.judge(table, check_handshake) {
+            Ok((edge, _)) => {
+                *self.edge.borrow_mut() = Arc::clone(edge);
+                self.revoked_since.set(0);
+            }
+            Err(_) if grace.is_zero() => self.cut(Cut::Revoked),
+            Err(_) if self.revoked_since.get() == 0 => self.revoked_since.set(self.clock.now()),
+            Err(_) => {}
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! A request from its head to its answer.
+//!
+//! In order: what it asks for in its one meaning, the table once, the chain, and only then the
+//! backend. Whatever goes wrong on the way refuses the request (R11): errors are reasons, and a
+//! panic is one too.
+
+use std::{
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::{Pin, pin},
+    rc::Rc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::{
+    HeaderName, HeaderValue, Method, Request, Response, StatusCode, header, request::Parts,
+};
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use model::backend::BackendKind;
+use routing::{host::Version, refusal::Refusal};
+
+use crate::{
+    admission::Admission,
+    codec::guard,
+    connection::Peer,
+    flight::{Cut, Flight, Subject},
+    forward,
+    pages::{self, Shown},
+    record::Record,
+    request::{self, Upgrade},
+    tunnel::Tunnel,
+    upstream::{
+        body::{AnswerBody, BodyError, ClientBody},
+        send::{Outgoing, Reply, send},
+    },
+};
+
+/// The body of an answer.
+pub(crate) enum Answer {
+    /// All of it is there.
+    Whole { data: Option<Bytes>, record: Record },
+    /// It comes from a backend.
+    Passed { body: AnswerBody, record: Record },
+    /// The connection becomes a tunnel; the record is the tunnel's.
+    Tunnel,
+}
+
+/// What comes of a request that was not refused.
+enum Passed {
+    Fixed(Response<Bytes>),
+    Answered(Response<AnswerBody>),
+    Granted {
+        response: Response<()>,
+        backend: tokio::net::TcpStream,
+        read: Bytes,
+        flight: crate::watch::Entry<Flight>,
+    },
+}
+
+/// Answers a request.
+pub(crate) async fn serve(peer: &Rc<Peer>, request: Request<Incoming>) -> Response<Answer> {
+    let mut record = Record::begin(peer);
+    let (head, body) = request.into_parts();
+    let method = head.method.clone();
+    let shown = Shown::of(&head.headers);
+    let may_upgrade = head.headers.contains_key(header::UPGRADE);
+    let outcome = contain(pass(peer, head, body, &mut record)).await.unwrap_or_else(|Panicked| {
+        peer.worker.metrics.panics.add(1);
+        tracing::error!(request.id = %record.id, "a request failed by a defect of this program and was refused");
+        Err(Refusal::Internal)
+    });
+    let granted = matches!(outcome, Ok(Passed::Granted { .. }));
+    if may_upgrade && peer.version == Version::Http1 {
+        peer.control.decide(if granted {
+            guard::Upgrade::Granted
+        } else {
+            guard::Upgrade::Refused
+        });
+    }
+    match outcome {
+        Ok(Passed::Fixed(response)) => {
+            record.passed(response.status(), None);
+            let response = response.map(|data| Answer::Whole {
+                data: Some(data),
+                record,
+            });
+            end_if_closing(peer, response)
+        }
+        Ok(Passed::Answered(response)) => {
+            record.passed(response.status(), Some(response.body().flight()));
+            let response = response.map(|body| Answer::Passed { body, record });
+            end_if_closing(peer, response)
+        }
+        Ok(Passed::Granted {
+            response,
+            backend,
+            read,
+            flight,
+        }) => {
+            record.passed(response.status(), Some(flight.share()));
+            *peer.tunnel.borrow_mut() = Some(Tunnel {
+                backend,
+                read,
+                flight,
+                record,
+            });
+            response.map(|()| Answer::Tunnel)
+        }
+        Err(reason) => refuse(peer, reason, shown, &method, record),
+    }
+}
+
+fn refuse(
+    peer: &Rc<Peer>,
+    reason: Refusal,
+    shown: Shown,
+    method: &Method,
+    mut record: Record,
+) -> Response<Answer> {
+    record.refused(reason);
+    let placeholder = peer.worker.shared.placeholder.as_deref();
+    let page = pages::refuse(reason, shown, method, &record.id.to_string(), placeholder);
+    let mut response = page.map(|data| Answer::Whole {
+        data: Some(data),
+        record,
+    });
+    match peer.version {
+        Version::Http1 if reason.closes_connection() => {
+            response
+                .headers_mut()
+                .insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        // One stream of many was malformed; the others are not to blame. But a connection that
+        // does not meet the demands ends (R12).
+        Version::Http2 if matches!(reason, Refusal::Misdirected | Refusal::HandshakeOutdated) => {
+            peer.control.close()
+        }
+        Version::Http1 | Version::Http2 => {}
+    }
+    end_if_closing(peer, response)
+}
+
+/// On HTTP/1 the last answer of a connection says that it is.
+fn end_if_closing<B>(peer: &Peer, mut response: Response<B>) -> Response<B> {
+    if peer.version == Version::Http1 && peer.control.closing.get() {
+        response
+            .headers_mut()
+            .insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+async fn pass(
+    peer: &Rc<Peer>,
+    mut head: Parts,
+    body: Incoming,
+    record: &mut Record,
+) -> Result<Passed, Refusal> {
+    if let Some(error) = peer.control.refused() {
+        return Err(request::head_refusal(error));
+    }
+    let worker = &peer.worker;
+    let defences = &worker.shared.defences;
+    let has_body = !body.is_end_stream();
+    let asked = request::read(&head, peer.version, peer.scheme, has_body, defences)?;
+    record.asks(&head.method, asked.authority.host(), asked.target.path());
+    let subject = Subject {
+        peer: peer.address,
+        method: head.method.clone(),
+        host: asked.authority.host().into(),
+        target: asked.target.clone(),
+        handshake: Rc::clone(&peer.handshake),
+    };
+    let admission = Admission::obtain(worker, subject, record.route())?;
+    let edits = admission.set().chain.response_headers();
+    if let BackendKind::HttpResponse {
+        status,
+        headers,
+        body,
+    } = &admission.backend().kind
+    {
+        let mut response = fixed(*status, headers, body)?;
+        let status = response.status();
+        forward::response_headers(response.headers_mut(), edits, &head.method, status)?;
+        return Ok(Passed::Fixed(response));
+    }
+    let host = forward::host_value(&head.headers, &asked)?;
+    let stripped = forward::stripped(&head.headers, &asked, admission.set(), defences);
+    let (upgrade, target) = (asked.upgrade, asked.target);
+    forward::remove(&mut head.headers, stripped);
+    let request_edits = admission.set().chain.request_headers();
+    forward::request_headers(
+        &mut head.headers,
+        peer,
+        host,
+        upgrade.as_ref(),
+        request_edits,
+        record.id,
+    );
+    let body = if has_body {
+        ClientBody::Streamed {
+            incoming: body,
+            flight: admission.flight().share(),
+            trailers: !defences.trailers,
+        }
+    } else {
+        ClientBody::Empty
+    };
+    let outgoing = Outgoing {
+        method: head.method.clone(),
+        target,
+        headers: head.headers,
+        body,
+    };
+    let reply = until_cut(admission.flight(), send(worker, &admission, outgoing))
+        .await
+        .map_err(Cut::refusal)??;
+    answer(reply, admission, upgrade.as_ref(), &head.method, defences).await
+}
+
+/// Turns what the backend answered into what the client gets.
+async fn answer(
+    mut reply: Reply,
+    admission: Admission,
+    upgrade: Option<&Upgrade>,
+    method: &Method,
+    defences: &crate::options::Defences,
+) -> Result<Passed, Refusal> {
+    let status = reply.response.status();
+    let edits = admission.set().chain.response_headers();
+    let granted = upgrade
+        .filter(|upgrade| forward::grants(upgrade, status, reply.response.headers(), defences));
+    if status == StatusCode::SWITCHING_PROTOCOLS && granted.is_none() {
+        return Err(Refusal::UpstreamInvalid);
+    }
+    forward::response_headers(reply.response.headers_mut(), edits, method, status)?;
+    let Some(Upgrade { protocol, key: _ }) = granted else {
+        return Ok(Passed::Answered(reply.into_body(admission.into_flight())));
+    };
+    let (mut head, _) = reply.response.into_parts();
+    head.headers
+        .insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+    head.headers.insert(header::UPGRADE, protocol.clone());
+    let flight = admission.into_flight();
+    let stream = until_cut(&flight, reply.lease.into_stream())
+        .await
+        .map_err(Cut::refusal)?;
+    let (backend, read) = stream.ok_or(Refusal::UpstreamInvalid)?;
+    let mut response = Response::new(());
+    *response.status_mut() = status;
+    *response.headers_mut() = head.headers;
+    Ok(Passed::Granted {
+        response,
+        backend,
+        read,
+        flight,
+    })
+}
+
+/// The answer of a backend that is one.
+fn fixed(
+    status: u16,
+    headers: &std::collections::BTreeMap<String, String>,
+    body: &str,
+) -> Result<Response<Bytes>, Refusal> {
+    let mut response = Response::new(Bytes::copy_from_slice(body.as_bytes()));
+    *response.status_mut() = StatusCode::from_u16(status).map_err(|_| Refusal::UpstreamInvalid)?;
+    for (name, value) in headers {
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| Refusal::UpstreamInvalid)?;
+        let value = HeaderValue::from_str(value).map_err(|_| Refusal::UpstreamInvalid)?;
+        response.headers_mut().append(name, value);
+    }
+    Ok(response)
+}
+
+/// Waits for a future unless the request must end.
+pub(crate) async fn until_cut<F: Future>(flight: &Flight, future: F) -> Result<F::Output, Cut> {
+    let mut future = pin!(future);
+    std::future::poll_fn(|cx| match flight.poll_cut(cx) {
+        Poll::Ready(cut) => Poll::Ready(Err(cut)),
+        Poll::Pending => future.as_mut().poll(cx).map(Ok),
+    })
+    .await
+}
+
+/// A panic was caught; the panic hook has told of it.
+struct Panicked;
+
+/// Contains panics: what panicked is never polled again.
+async fn contain<F: Future>(future: F) -> Result<F::Output, Panicked> {
+    let mut future = pin!(future);
+    std::future::poll_fn(
+        |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
+            Err(_) => Poll::Ready(Err(Panicked)),
+        },
+    )
+    .await
+}
+
+impl Body for Answer {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match &mut *self {
+            Self::Whole { data, record } => {
+                Poll::Ready(data.take().filter(|data| !data.is_empty()).map(|data| {
+                    record.sent(data.len());
+                    Ok(Frame::data(data))
+                }))
+            }
+            Self::Passed { body, record } => {
+                let polled = Pin::new(body).poll_frame(cx);
+                match &polled {
+                    Poll::Ready(Some(Ok(frame))) => {
+                        record.sent(frame.data_ref().map_or(0, Bytes::len))
+                    }
+                    Poll::Ready(Some(Err(BodyError::Cut(cut)))) => record.cut(*cut),
+                    Poll::Ready(Some(Err(BodyError::Broken(_)))) => record.broke(),
+                    Poll::Ready(None) | Poll::Pending => {}
+                }
+                polled
+            }
+            Self::Tunnel => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole { data, record: _ } => data.as_ref().is_none_or(Bytes::is_empty),
+            Self::Passed { body, record: _ } => body.is_end_stream(),
+            Self::Tunnel => true,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole { data, record: _ } => {
+                SizeHint::with_exact(data.as_ref().map_or(0, |data| data.len() as u64))
+            }
+            Self::Passed { body, record: _ } => body.size_hint(),
+            Self::Tunnel => SizeHint::with_exact(0),
+        }
+    }
+}

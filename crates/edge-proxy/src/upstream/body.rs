@@ -1,0 +1,229 @@
+//! The two bodies that pass through: the client's on its way to a backend, and the answer.
+//!
+//! Both go through in the pieces in which they are read; what holds them in memory is one read
+//! buffer each. Trailers are dropped (R16): nothing reads them yet, and they would carry past the
+//! header rules what those strip.
+
+use std::{
+    pin::Pin,
+    rc::Rc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+
+use super::pool::Lease;
+use crate::{
+    flight::{Awaiting, Cut, Flight},
+    watch::Entry,
+};
+
+/// Why a body ends before its end.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BodyError {
+    #[error("the message broke off")]
+    Broken(#[source] hyper::Error),
+    #[error(transparent)]
+    Cut(#[from] Cut),
+}
+
+/// A request's body on its way to a backend.
+#[derive(Debug)]
+pub(crate) enum ClientBody {
+    Empty,
+    Streamed {
+        incoming: Incoming,
+        flight: Rc<Flight>,
+        trailers: bool,
+    },
+}
+
+impl Body for ClientBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let Self::Streamed {
+            incoming,
+            flight,
+            trailers,
+        } = &mut *self
+        else {
+            return Poll::Ready(None);
+        };
+        loop {
+            return match Pin::new(&mut *incoming).poll_frame(cx) {
+                Poll::Pending => {
+                    flight.await_client();
+                    Poll::Pending
+                }
+                Poll::Ready(Some(Ok(frame))) => {
+                    let Some(data) = frame.data_ref() else {
+                        if *trailers {
+                            return Poll::Ready(Some(Ok(frame)));
+                        }
+                        continue;
+                    };
+                    flight.client_progressed(data.len());
+                    Poll::Ready(Some(Ok(frame)))
+                }
+                Poll::Ready(Some(Err(error))) => {
+                    flight.upload_ended();
+                    Poll::Ready(Some(Err(BodyError::Broken(error))))
+                }
+                Poll::Ready(None) => {
+                    flight.upload_ended();
+                    Poll::Ready(None)
+                }
+            };
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Empty => true,
+            Self::Streamed { incoming, .. } => incoming.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Empty => SizeHint::with_exact(0),
+            Self::Streamed { incoming, .. } => incoming.size_hint(),
+        }
+    }
+}
+
+impl Drop for ClientBody {
+    fn drop(&mut self) {
+        if let Self::Streamed { flight, .. } = self {
+            flight.upload_ended();
+        }
+    }
+}
+
+/// Who drives the connection that an answer comes from.
+pub(crate) enum Driver {
+    /// The answer's body itself.
+    Body(Lease),
+    /// A task of its own: the client still sends, and may not take the answer before it is done.
+    Task { _task: AbortOnDrop },
+    /// Nobody; it has been given back.
+    Nobody,
+}
+
+/// A task that ends with whoever holds this.
+pub(crate) struct AbortOnDrop(pub(crate) tokio::task::JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// A backend's body on its way to the client.
+pub(crate) struct AnswerBody {
+    incoming: Incoming,
+    driver: Driver,
+    flight: Entry<Flight>,
+}
+
+impl AnswerBody {
+    pub(crate) fn new(incoming: Incoming, driver: Driver, flight: Entry<Flight>) -> Self {
+        let mut body = Self {
+            incoming,
+            driver,
+            flight,
+        };
+        if body.incoming.is_end_stream() {
+            body.ended();
+        }
+        body
+    }
+
+    pub(crate) fn flight(&self) -> Rc<Flight> {
+        self.flight.share()
+    }
+
+    fn ended(&mut self) {
+        self.flight.backend_progressed();
+        if let Driver::Body(lease) = std::mem::replace(&mut self.driver, Driver::Nobody)
+            && self.flight.is_upload_ended()
+        {
+            lease.give_back();
+        }
+    }
+
+    fn drive(&mut self, cx: &mut Context<'_>) {
+        if let Driver::Body(lease) = &mut self.driver {
+            lease.drive(cx);
+        }
+    }
+}
+
+impl Body for AnswerBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if let Poll::Ready(cut) = self.flight.poll_cut(cx) {
+            return Poll::Ready(Some(Err(cut.into())));
+        }
+        loop {
+            let mut polled = Pin::new(&mut self.incoming).poll_frame(cx);
+            if polled.is_pending() {
+                self.drive(cx);
+                polled = Pin::new(&mut self.incoming).poll_frame(cx);
+            }
+            match polled {
+                Poll::Pending => {
+                    self.flight.await_backend(Awaiting::Body);
+                    return Poll::Pending;
+                }
+                Poll::Ready(Some(Ok(frame))) => {
+                    // Trailers are dropped, as the module's head says.
+                    if !frame.is_data() {
+                        continue;
+                    }
+                    self.flight.backend_progressed();
+                    if self.incoming.is_end_stream() {
+                        self.ended();
+                    }
+                    return Poll::Ready(Some(Ok(frame)));
+                }
+                Poll::Ready(Some(Err(error))) => {
+                    return Poll::Ready(Some(Err(BodyError::Broken(error))));
+                }
+                Poll::Ready(None) => {
+                    self.ended();
+                    return Poll::Ready(None);
+                }
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.incoming.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.incoming.size_hint()
+    }
+}
+
+impl Drop for AnswerBody {
+    fn drop(&mut self) {
+        // The client may be satisfied with the last byte and never ask for the end.
+        if self.incoming.is_end_stream() {
+            self.ended();
+        }
+    }
+}

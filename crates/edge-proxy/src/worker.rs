@@ -1,0 +1,257 @@
+//! A worker: one thread, one runtime, its own listeners and its own connections to backends.
+//! Nothing that a request needs is shared with another worker but the table.
+
+use std::{cell::Cell, io, net::TcpListener as StdListener, rc::Rc, sync::Arc, time::Duration};
+
+use edge_store::Store;
+use tokio::{net::TcpListener, sync::watch, task::spawn_local, time};
+
+use crate::{
+    access_log::Logger,
+    authority::Authority,
+    codec::guard::Control,
+    connection,
+    flight::{Cut, Flight},
+    listen::{back_off, tune},
+    metrics::WorkerMetrics,
+    options::{Defences, Limits, Timeouts},
+    tls::Tls,
+    upstream::{dial::Policy, pool::Pool, resolve::Names},
+    watch::{Clock, Register},
+};
+
+/// How often what takes too long is looked for.
+const TICK: Duration = Duration::from_millis(100);
+/// Ticks between two looks for what is not used any more.
+const SWEEP_TICKS: u32 = 20;
+
+/// What all workers know.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) timeouts: Timeouts,
+    pub(crate) limits: Limits,
+    pub(crate) defences: Defences,
+    pub(crate) revoke_grace: Duration,
+    pub(crate) drain_timeout: Duration,
+    pub(crate) public_port: u16,
+    pub(crate) placeholder: Option<String>,
+    pub(crate) authority: Arc<Authority>,
+    pub(crate) policy: Policy,
+}
+
+/// A worker.
+pub(crate) struct Worker {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) store: Store,
+    pub(crate) metrics: Arc<WorkerMetrics>,
+    pub(crate) logger: Logger,
+    pub(crate) clock: Rc<Clock>,
+    pub(crate) pool: Rc<Pool>,
+    pub(crate) names: Names,
+    pub(crate) tls: Tls,
+    pub(crate) connections: Rc<Register<Control>>,
+    pub(crate) flights: Rc<Register<Flight>>,
+    pub(crate) handshakes: Cell<usize>,
+    pub(crate) draining: Cell<bool>,
+    request_prefix: u64,
+    requests: Cell<u64>,
+}
+
+/// What a worker is started with, on whichever thread.
+pub(crate) struct Start {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) store: Store,
+    pub(crate) metrics: Arc<WorkerMetrics>,
+    pub(crate) logger: Logger,
+    pub(crate) https: StdListener,
+    pub(crate) http: StdListener,
+    pub(crate) seed: u64,
+    /// Becomes true when the process ends.
+    pub(crate) stop: watch::Receiver<bool>,
+}
+
+impl Start {
+    /// Runs a worker until it is told to stop and has drained.
+    pub(crate) async fn run(self) -> io::Result<()> {
+        let Self {
+            shared,
+            store,
+            metrics,
+            logger,
+            https,
+            http,
+            seed,
+            mut stop,
+        } = self;
+        let (https, http) = (TcpListener::from_std(https)?, TcpListener::from_std(http)?);
+        let clock = Rc::new(Clock::new());
+        let tls = Tls::new(Arc::clone(&shared.authority)).map_err(io::Error::other)?;
+        let pool = Pool::new(
+            shared.policy.clone(),
+            shared.timeouts,
+            shared.limits,
+            Rc::clone(&clock),
+            Arc::clone(&metrics),
+            seed,
+        );
+        let worker = Rc::new(Worker {
+            shared,
+            store,
+            metrics,
+            logger,
+            clock,
+            pool,
+            names: Names::default(),
+            tls,
+            connections: Rc::default(),
+            flights: Rc::default(),
+            handshakes: Cell::new(0),
+            draining: Cell::new(false),
+            request_prefix: seed,
+            requests: Cell::new(0),
+        });
+        let listeners = [
+            spawn_local(accept(Rc::clone(&worker), https, true)),
+            spawn_local(accept(Rc::clone(&worker), http, false)),
+        ];
+        spawn_local(tick(Rc::clone(&worker)));
+        spawn_local(revoke(Rc::clone(&worker)));
+        // The sender is gone only when the process is ending without ceremony.
+        let _ = stop.wait_for(|stop| *stop).await;
+        listeners.iter().for_each(tokio::task::JoinHandle::abort);
+        worker.drain().await;
+        Ok(())
+    }
+}
+
+impl Worker {
+    /// A request's name in logs, on pages and at the backend.
+    pub(crate) fn request_id(&self) -> RequestId {
+        let number = self.requests.get();
+        self.requests.set(number.wrapping_add(1));
+        RequestId {
+            prefix: self.request_prefix,
+            number,
+        }
+    }
+
+    /// Lets what is in progress end, then ends it.
+    async fn drain(&self) {
+        self.draining.set(true);
+        self.connections.each(Control::close);
+        let deadline = time::Instant::now() + self.shared.drain_timeout;
+        while self.is_busy() && time::Instant::now() < deadline {
+            time::sleep(TICK).await;
+        }
+        self.flights.each(|flight| flight.cut(Cut::Drained));
+        self.connections.each(Control::cut);
+        // One round for the tasks to notice.
+        time::sleep(TICK).await;
+    }
+
+    fn is_busy(&self) -> bool {
+        self.connections.len() + self.flights.len() + self.handshakes.get() > 0
+    }
+}
+
+/// What identifies a request: 16 hexadecimal digits of the worker, and its number there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestId {
+    prefix: u64,
+    number: u64,
+}
+
+impl std::fmt::Display for RequestId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:016x}-{:x}", self.prefix, self.number)
+    }
+}
+
+async fn accept(worker: Rc<Worker>, listener: TcpListener, is_tls: bool) {
+    loop {
+        let (stream, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                if let Some(pause) = back_off(&error) {
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        "connections cannot be accepted"
+                    );
+                    time::sleep(pause).await;
+                }
+                continue;
+            }
+        };
+        worker.clock.refresh();
+        let limits = worker.shared.limits;
+        let too_many = worker.connections.len() >= limits.connections
+            || (is_tls && worker.handshakes.get() >= limits.handshakes);
+        if too_many {
+            worker.metrics.connections_rejected.add(1);
+            continue;
+        }
+        worker.metrics.connections_accepted.add(1);
+        tune(&stream);
+        let worker = Rc::clone(&worker);
+        if is_tls {
+            spawn_local(connection::https(worker, stream, peer));
+        } else {
+            spawn_local(connection::http(worker, stream, peer));
+        }
+    }
+}
+
+/// Keeps the clock, and ends what takes too long.
+async fn tick(worker: Rc<Worker>) {
+    let mut ticks = time::interval(TICK);
+    ticks.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
+    let shared = Arc::clone(&worker.shared);
+    let mut sweep_in = SWEEP_TICKS;
+    loop {
+        ticks.tick().await;
+        worker.clock.refresh();
+        worker
+            .connections
+            .each(|connection| connection.check(&shared.timeouts));
+        worker
+            .flights
+            .each(|flight| flight.check(&shared.timeouts, grace(shared.revoke_grace)));
+        let gauge = |count: usize| count as u64;
+        worker
+            .metrics
+            .connections_open
+            .set(gauge(worker.connections.len()));
+        worker
+            .metrics
+            .requests_in_flight
+            .set(gauge(worker.flights.len()));
+        worker.metrics.upstream_idle.set(gauge(worker.pool.idle()));
+        sweep_in -= 1;
+        if sweep_in == 0 {
+            sweep_in = SWEEP_TICKS;
+            worker.pool.sweep();
+            worker.tls.sweep();
+        }
+    }
+}
+
+/// Judges what is in flight again whenever a table is published (R12).
+async fn revoke(worker: Rc<Worker>) {
+    let mut revisions = worker.store.subscribe();
+    let (check_handshake, grace) = (
+        worker.shared.defences.handshake,
+        grace(worker.shared.revoke_grace),
+    );
+    // The store is gone when the process ends; what was published last stays in force.
+    while revisions.changed().await.is_ok() {
+        let published = worker.store.current();
+        worker
+            .flights
+            .each(|flight| flight.judge_again(&published.table, check_handshake, grace));
+    }
+}
+
+/// The grace less what it takes to notice that it is over: a promise of 5 s is kept within 5 s.
+fn grace(promised: Duration) -> Duration {
+    promised.saturating_sub(TICK * 5)
+}
