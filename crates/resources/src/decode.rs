@@ -114,6 +114,15 @@ fn typed<T: DeserializeOwned>(
     source: Source,
 ) -> Result<Arc<Object<T>>, Box<Finding>> {
     let mut problems = walk(&mut document, shape::of_kind(kind), kind.is_custom());
+    // Two values under one key have become a list; that it stands there needs no second finding.
+    let said = |path: &FieldPath| {
+        let twice = source.problems.iter().filter(|p| p.code == ProblemCode::Duplicate);
+        twice.map(|p| p.path.as_str()).any(|twice| {
+            let below = path.as_str().strip_prefix(twice);
+            below.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        })
+    };
+    problems.retain(|problem| !said(&problem.path));
     problems.extend(source.problems);
     problems.sort();
     let key = key(kind.is_namespaced(), &document, &source.default_namespace);
