@@ -159,17 +159,19 @@ codes! {
     ModuleNotEnforced = "module_not_enforced", 400;
     /// This edge has not what the member asks for, so it does not store it.
     NotAvailable = "not_available_at_this_edge", 400;
-    /// The command cannot be carried out as it stands.
-    CommandInvalid = "command_invalid", 400;
     /// The request names a host that is not this edge.
-    HostNotServed = "host_not_served", 403;
-    /// The API key's role does not allow this.
-    RoleInsufficient = "role_insufficient", 403;
+    HostNotServed = "host_not_served", 421;
+    /// An API key of role read changes nothing.
+    ReadOnlyKey = "read_only_key", 403;
+    /// Only an API key of role controller may do this.
+    ControllerKeyRequired = "controller_key_required", 403;
+    /// A command without the writer's term.
+    TermMissing = "term_missing", 400;
     /// The request did not arrive in time.
     RequestTimeout = "request_timeout", 408;
     /// The body is larger than this edge reads.
     BodyTooLarge = "body_too_large", 413;
-    /// Something went wrong inside the edge; nothing was changed.
+    /// Something went wrong inside the edge.
     Internal = "internal", 500;
     /// The edge cannot save or is going down.
     Unavailable = "unavailable", 503;

@@ -82,8 +82,10 @@ pub struct Receipt {
     pub now: Timestamp,
 }
 
-/// Where a refused command went wrong, in the members of `details`.
+/// Members of `details` in an error.
 pub mod detail {
+    /// `true` if a write that could not be acknowledged may have been made all the same (R6).
+    pub const MAY_HAVE_APPLIED: &str = "may_have_applied";
     /// The edge's id.
     pub const EDGE: &str = "edge_id";
     /// The first of its hosts.
