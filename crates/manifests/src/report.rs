@@ -26,9 +26,15 @@ pub struct Style {
 
 impl Style {
     /// For files, pipes and tests.
-    pub const PLAIN: Self = Self { colours: false, width: 100 };
+    pub const PLAIN: Self = Self {
+        colours: false,
+        width: 100,
+    };
     /// For terminals.
-    pub const COLOURED: Self = Self { colours: true, width: 100 };
+    pub const COLOURED: Self = Self {
+        colours: true,
+        width: 100,
+    };
 }
 
 /// Everything, by place, with a summary in the end; each line ends in a line break.
@@ -48,12 +54,17 @@ pub fn text(diagnostics: &[Diagnostic], style: Style) -> String {
 pub fn summary(diagnostics: &[Diagnostic]) -> String {
     let all = sorted(diagnostics);
     let errors = all.iter().filter(|d| d.severity == Severity::Error).count();
-    let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+    let plural =
+        |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     match (errors, all.len() - errors) {
         (0, 0) => "no errors".to_owned(),
         (0, warnings) => plural(warnings, "warning"),
         (errors, 0) => plural(errors, "error"),
-        (errors, warnings) => format!("{}, {}", plural(errors, "error"), plural(warnings, "warning")),
+        (errors, warnings) => format!(
+            "{}, {}",
+            plural(errors, "error"),
+            plural(warnings, "warning")
+        ),
     }
 }
 
@@ -65,11 +76,39 @@ pub fn reasons(diagnostics: &[Diagnostic]) -> Vec<Reason> {
 
 /// By place, what has none last; the same finding once.
 fn sorted(diagnostics: &[Diagnostic]) -> Vec<&Diagnostic> {
-    type Key<'a> =
-        (bool, &'a Option<Position>, &'a ObjectRef, &'a str, Severity, &'a str, Cause, &'a str, &'a str);
+    type Key<'a> = (
+        bool,
+        &'a Option<Position>,
+        &'a ObjectRef,
+        &'a str,
+        Severity,
+        &'a str,
+        Cause,
+        &'a str,
+        &'a str,
+    );
     fn key(diagnostic: &Diagnostic) -> Key<'_> {
-        let Diagnostic { object, field, position, code, severity, cause, message, remedy } = diagnostic;
-        (position.is_none(), position, object, field, *severity, code, *cause, message, remedy)
+        let Diagnostic {
+            object,
+            field,
+            position,
+            code,
+            severity,
+            cause,
+            message,
+            remedy,
+        } = diagnostic;
+        (
+            position.is_none(),
+            position,
+            object,
+            field,
+            *severity,
+            code,
+            *cause,
+            message,
+            remedy,
+        )
     }
     let mut all: Vec<_> = diagnostics.iter().collect();
     all.sort_by(|a, b| key(a).cmp(&key(b)));
@@ -78,7 +117,16 @@ fn sorted(diagnostics: &[Diagnostic]) -> Vec<&Diagnostic> {
 }
 
 fn one(out: &mut String, diagnostic: &Diagnostic, style: Style) {
-    let Diagnostic { object, field, position, code, severity, cause: _, message, remedy } = diagnostic;
+    let Diagnostic {
+        object,
+        field,
+        position,
+        code,
+        severity,
+        cause: _,
+        message,
+        remedy,
+    } = diagnostic;
     let place = match position {
         Some(Position { file, line, column }) => format!("{}:{line}:{column}", printable(file)),
         None => printable(&object.to_string()),
@@ -91,7 +139,11 @@ fn one(out: &mut String, diagnostic: &Diagnostic, style: Style) {
     let mut head = wrap(&words, style.width, 0);
     if style.colours {
         let bold = colour.on_default().bold();
-        head = head.replacen(&format!("{word}[{code}]"), &format!("{bold}{word}[{code}]{bold:#}"), 1);
+        head = head.replacen(
+            &format!("{word}[{code}]"),
+            &format!("{bold}{word}[{code}]{bold:#}"),
+            1,
+        );
     }
     out.push_str(&head);
     if !remedy.is_empty() {
@@ -146,7 +198,9 @@ fn printable(text: &str) -> String {
     for c in text.chars() {
         match c {
             '\n' | '\r' | '\t' => out.push(' '),
-            c if c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') => {
+            c if c.is_control()
+                || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') =>
+            {
                 // Writing to a String cannot fail.
                 let _ = write!(out, "{}", c.escape_unicode());
             }
@@ -164,7 +218,11 @@ mod tests {
         Diagnostic {
             object: ObjectRef::new("Ingress", "default", "web"),
             field: "spec.rules[0].host".to_owned(),
-            position: (line > 0).then(|| Position { file: "a.yaml".to_owned(), line, column: 5 }),
+            position: (line > 0).then(|| Position {
+                file: "a.yaml".to_owned(),
+                line,
+                column: 5,
+            }),
             code: "bad-value".to_owned(),
             severity,
             cause: Cause::Invalid,
@@ -201,17 +259,30 @@ Ingress default/web: error[bad-value]: from a cluster
     #[test]
     fn lines_fit_and_long_words_stay_whole() {
         let path = "x".repeat(150);
-        let all = [diagnostic(1, Severity::Error, &format!("{} {path} end", "word ".repeat(40)), &"do it ".repeat(30))];
+        let all = [diagnostic(
+            1,
+            Severity::Error,
+            &format!("{} {path} end", "word ".repeat(40)),
+            &"do it ".repeat(30),
+        )];
         let text = text(&all, Style::PLAIN);
         for line in text.lines() {
-            assert!(line.chars().count() <= 100 || line.contains(&path), "{line}");
+            assert!(
+                line.chars().count() <= 100 || line.contains(&path),
+                "{line}"
+            );
         }
         assert!(text.contains(&path));
     }
 
     #[test]
     fn a_manifest_cannot_drive_the_terminal() {
-        let all = [diagnostic(1, Severity::Error, "a\u{1b}[31mred\nline\u{202e}", "\u{7}")];
+        let all = [diagnostic(
+            1,
+            Severity::Error,
+            "a\u{1b}[31mred\nline\u{202e}",
+            "\u{7}",
+        )];
         let plain = text(&all, Style::PLAIN);
         assert!(plain.contains("a\\u{1b}[31mred line\\u{202e}"), "{plain}");
         assert!(!plain.contains('\u{1b}') && !plain.contains('\u{7}'));

@@ -584,15 +584,19 @@ impl<'a> Builder<'a> {
             let (first, second) = (&entries[pair[0]], &entries[pair[1]]);
             self.duplicate(first, second);
         }
-        let mut kept = Vec::with_capacity(entries.len());
+        let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
         let mut merged = Vec::new();
+        let mut said_again = Vec::new();
         for (index, entry) in entries.into_iter().enumerate() {
             if entry.mark == MERGE {
                 merged.push(entry.node);
-            } else if !again.contains(&index) {
+            } else if again.contains(&index) {
+                said_again.push(entry);
+            } else {
                 kept.push(entry);
             }
         }
+        keep_both(&mut kept, said_again);
         for node in merged {
             self.merge(&mut kept, node);
         }
@@ -669,6 +673,35 @@ impl<'a> Builder<'a> {
 
 /// The place that marks an entry as a merge key until its mapping ends; no text has it.
 const MERGE: Mark = Mark { line: 0, column: 0 };
+
+/// Neither of two values is the right one. Both stay, as a list where none belongs, so that
+/// nothing reads the one and overlooks the other: not even a lenient search for hosts (R3).
+fn keep_both(kept: &mut [Entry], said_again: Vec<Entry>) {
+    let mut places: BTreeMap<Box<str>, (usize, Vec<Node>)> = BTreeMap::new();
+    for entry in said_again {
+        let place = || {
+            kept.iter()
+                .position(|known| known.key == entry.key)
+                .unwrap_or(0)
+        };
+        places
+            .entry(entry.key.clone())
+            .or_insert_with(|| (place(), Vec::new()))
+            .1
+            .push(entry.node);
+    }
+    for (place, others) in places.into_values() {
+        let Some(entry) = kept.get_mut(place) else {
+            continue;
+        };
+        let first = std::mem::replace(&mut entry.node.value, Value::Null);
+        let first = Node {
+            value: first,
+            ..entry.node.clone()
+        };
+        entry.node.value = Value::List(std::iter::once(first).chain(others).collect());
+    }
+}
 
 fn node(value: Value, span: &Span) -> Node {
     let start = offset(&span.start);

@@ -89,7 +89,7 @@ fn what_tools_resolve_silently_is_an_error() {
     check(
         "spec:\n  host: a\n  host: b\n",
         &[
-            r#"{"spec":{"host":"a"}}"#,
+            r#"{"spec":{"host":["a","b"]}}"#,
             r#"spec.host: duplicate: the key "host" stands twice, at 2:3 and at 3:3"#,
         ],
     );

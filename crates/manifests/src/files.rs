@@ -1,0 +1,415 @@
+//! Which files there are: PATHs as the user named them, walked in a fixed order.
+//!
+//! Only what an author means counts: in directories `*.yaml`, `*.yml` and `*.json`; never hidden
+//! entries, editors' backups, or `..` entries, by which Kubernetes mounts a ConfigMap (the files
+//! themselves are symbolic links through them, and are read). What is named on the command line
+//! counts whatever its name. A file or directory that is reached twice counts once.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt, fs, io,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::SystemTime,
+};
+
+/// Deeper directories are not entered; real trees are not that deep, loops of links are.
+const DEPTH_MAX: usize = 32;
+
+/// More files than this are not listed.
+const FILES_MAX: usize = 100_000;
+
+/// A PATH that names nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum UsageError {
+    /// No path at all.
+    #[error("no path is given: name a file, a directory, or - for standard input")]
+    NoPath,
+    /// It is not there.
+    #[error("there is no file or directory {0}")]
+    NotThere(String),
+    /// It cannot be looked at or read.
+    #[error("{path} cannot be read")]
+    Unreadable {
+        /// As the user named it.
+        path: String,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// What the user named.
+#[derive(Clone)]
+pub struct Roots {
+    pub(crate) roots: Vec<Root>,
+}
+
+#[derive(Clone)]
+pub(crate) enum Root {
+    /// A file or directory, looked at again and again.
+    Path(PathBuf),
+    /// Standard input, or a pipe: read once.
+    Once { name: Arc<str>, bytes: Arc<[u8]> },
+}
+
+/// A file that counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Listed {
+    /// As the user would name it.
+    pub(crate) name: Arc<str>,
+    pub(crate) path: PathBuf,
+    /// Changes whenever the file may have changed.
+    pub(crate) stamp: Stamp,
+}
+
+/// What tells one state of a file from another without reading it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub(crate) length: u64,
+    modified: Option<SystemTime>,
+    identity: Identity,
+    changed: (i64, i64),
+}
+
+/// All files at one moment, in the order that decides age: by PATH, then by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Listing {
+    pub(crate) files: Vec<Listed>,
+    /// Directories and links that could not be followed: what they held is pending.
+    pub(crate) unlisted: Vec<Unlisted>,
+    /// Every directory that was looked into and which one it was, for the watch.
+    pub(crate) directories: BTreeMap<PathBuf, Identity>,
+}
+
+/// The device and number of a file or directory.
+pub(crate) type Identity = (u64, u64);
+
+/// A directory, or an entry of one, that could not be looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unlisted {
+    pub(crate) name: Arc<str>,
+    pub(crate) reason: String,
+}
+
+/// What was read once may hold secrets: only names are shown.
+impl fmt::Debug for Roots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.roots.iter().map(|root| match root {
+            Root::Path(path) => path.display().to_string(),
+            Root::Once { name, bytes: _ } => name.to_string(),
+        });
+        f.debug_list().entries(names).finish()
+    }
+}
+
+impl Roots {
+    /// Looks at PATHs as given on the command line, and reads what can be read only once.
+    ///
+    /// # Errors
+    /// A path that names nothing is a mistake in the command.
+    pub fn open(paths: &[PathBuf], bytes_max: usize) -> Result<Self, UsageError> {
+        if paths.is_empty() {
+            return Err(UsageError::NoPath);
+        }
+        let roots = paths
+            .iter()
+            .map(|path| open_root(path, bytes_max))
+            .collect::<Result<_, _>>()?;
+        Ok(Self { roots })
+    }
+
+    /// What can change.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        self.roots.iter().filter_map(|root| match root {
+            Root::Path(path) => Some(path),
+            Root::Once { .. } => None,
+        })
+    }
+
+    /// Walks everything.
+    pub(crate) fn list(&self) -> Listing {
+        let mut walk = Walk::default();
+        for root in &self.roots {
+            match root {
+                Root::Path(path) => walk.root(path),
+                Root::Once { name, bytes } => {
+                    let stamp = Stamp {
+                        length: bytes.len() as u64,
+                        ..Stamp::default()
+                    };
+                    let (name, path) = (Arc::clone(name), PathBuf::from(name.as_ref()));
+                    walk.listing.files.push(Listed { name, path, stamp });
+                }
+            }
+        }
+        walk.listing
+    }
+
+    /// Reads a listed file.
+    pub(crate) fn read(&self, file: &Listed, bytes_max: usize) -> io::Result<Vec<u8>> {
+        let once = self.roots.iter().find_map(|root| match root {
+            Root::Once { name, bytes } if *name == file.name => Some(bytes),
+            Root::Once { .. } | Root::Path(_) => None,
+        });
+        match once {
+            Some(bytes) => Ok(bytes.to_vec()),
+            None => read_bounded(fs::File::open(&file.path)?, bytes_max),
+        }
+    }
+}
+
+fn open_root(path: &Path, bytes_max: usize) -> Result<Root, UsageError> {
+    let name: Arc<str> = path.to_string_lossy().into();
+    let unreadable = |source| UsageError::Unreadable {
+        path: name.to_string(),
+        source,
+    };
+    if path == Path::new("-") {
+        let bytes = read_bounded(io::stdin().lock(), bytes_max).map_err(unreadable)?;
+        return Ok(Root::Once {
+            name,
+            bytes: bytes.into(),
+        });
+    }
+    let metadata = match fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(UsageError::NotThere(name.to_string()));
+        }
+        Err(error) => return Err(unreadable(error)),
+    };
+    if metadata.is_file() || metadata.is_dir() {
+        return Ok(Root::Path(path.to_owned()));
+    }
+    // A pipe, as the shell's <(…) makes one.
+    let bytes = fs::File::open(path)
+        .and_then(|file| read_bounded(file, bytes_max))
+        .map_err(unreadable)?;
+    Ok(Root::Once {
+        name,
+        bytes: bytes.into(),
+    })
+}
+
+/// Reads at most one byte more than the limit, so that the reader can say "too large".
+fn read_bounded(reader: impl io::Read, bytes_max: usize) -> io::Result<Vec<u8>> {
+    use io::Read as _;
+    let mut bytes = Vec::new();
+    reader.take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[derive(Default)]
+struct Walk {
+    listing: Listing,
+    seen: BTreeSet<Identity>,
+}
+
+impl Walk {
+    fn root(&mut self, path: &Path) {
+        match fs::metadata(path) {
+            Ok(metadata) if metadata.is_dir() => self.directory(path, &metadata, 0),
+            Ok(metadata) => self.file(path, &metadata),
+            // Gone, like any file that vanishes.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => self.unlisted(path, &error),
+        }
+    }
+
+    fn unlisted(&mut self, path: &Path, reason: &dyn ToString) {
+        if self.listing.unlisted.len() < FILES_MAX {
+            let (name, reason) = (path.to_string_lossy().into(), reason.to_string());
+            self.listing.unlisted.push(Unlisted { name, reason });
+        }
+    }
+
+    fn file(&mut self, path: &Path, metadata: &fs::Metadata) {
+        let stamp = stamp(metadata);
+        if !self.seen.insert(stamp.identity) {
+            return;
+        }
+        if self.listing.files.len() >= FILES_MAX {
+            self.unlisted(path, &format!("more than {FILES_MAX} files"));
+            return;
+        }
+        let name = path.to_string_lossy().into();
+        self.listing.files.push(Listed {
+            name,
+            path: path.to_owned(),
+            stamp,
+        });
+    }
+
+    fn directory(&mut self, path: &Path, metadata: &fs::Metadata, depth: usize) {
+        if !self.seen.insert(stamp(metadata).identity) {
+            return;
+        }
+        if depth >= DEPTH_MAX {
+            self.unlisted(
+                path,
+                &format!("it lies more than {DEPTH_MAX} directories deep"),
+            );
+            return;
+        }
+        self.listing
+            .directories
+            .insert(path.to_owned(), stamp(metadata).identity);
+        let entries = match fs::read_dir(path) {
+            Ok(entries) => entries,
+            Err(error) => return self.unlisted(path, &error),
+        };
+        let mut names = BTreeSet::new();
+        for entry in entries {
+            match entry {
+                Ok(entry) => {
+                    names.insert(entry.file_name());
+                }
+                // Part of a directory is like none of it: what is not seen is not gone.
+                Err(error) => self.unlisted(path, &error),
+            }
+        }
+        for name in names {
+            if is_ignored(&name.to_string_lossy()) {
+                continue;
+            }
+            self.entry(&path.join(&name), depth);
+        }
+    }
+
+    fn entry(&mut self, path: &Path, depth: usize) {
+        match fs::metadata(path) {
+            Ok(metadata) if metadata.is_dir() => self.directory(path, &metadata, depth + 1),
+            Ok(metadata) if metadata.is_file() && is_manifest(path) => self.file(path, &metadata),
+            Ok(_) => {}
+            // A file that went away meanwhile, or a dangling link: not there.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => self.unlisted(path, &error),
+        }
+    }
+}
+
+/// Hidden entries (`..data` among them) and what editors leave behind.
+fn is_ignored(name: &str) -> bool {
+    name.starts_with('.')
+        || name.ends_with('~')
+        || name.ends_with(".bak")
+        || name.ends_with(".swp")
+        || (name.starts_with('#') && name.ends_with('#'))
+}
+
+fn is_manifest(path: &Path) -> bool {
+    path.extension()
+        .and_then(|extension| extension.to_str())
+        .is_some_and(|extension| matches!(extension, "yaml" | "yml" | "json"))
+}
+
+/// The identity of a directory, if it is there.
+pub(crate) fn identity(path: &Path) -> Option<Identity> {
+    fs::metadata(path)
+        .ok()
+        .map(|metadata| stamp(&metadata).identity)
+}
+
+fn stamp(metadata: &fs::Metadata) -> Stamp {
+    Stamp {
+        length: metadata.len(),
+        modified: metadata.modified().ok(),
+        identity: (metadata.dev(), metadata.ino()),
+        changed: (metadata.ctime(), metadata.ctime_nsec()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn names(root: &Path) -> Vec<String> {
+        let roots = Roots::open(&[root.to_owned()], 1000).expect("there");
+        let listing = roots.list();
+        assert_eq!(listing.unlisted, []);
+        let name = |file: &Listed| {
+            file.path
+                .strip_prefix(root)
+                .expect("below")
+                .display()
+                .to_string()
+        };
+        listing.files.iter().map(name).collect()
+    }
+
+    fn write(root: &Path, name: &str) {
+        let path = root.join(name);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("created");
+        fs::write(path, name).expect("written");
+    }
+
+    #[test]
+    fn what_counts_in_a_directory() {
+        let dir = tempfile::tempdir().expect("a directory");
+        for name in [
+            "b.yaml",
+            "a.yml",
+            "c.json",
+            "sub/d.yaml",
+            "sub/.hidden.yaml",
+            ".git/e.yaml",
+            "f.yaml~",
+            "#g.yaml#",
+            "h.yaml.bak",
+            ".i.yaml.swp",
+            "j.txt",
+            "k",
+            "README.md",
+            "l.yaml.swp",
+            "#m.yaml",
+        ] {
+            write(dir.path(), name);
+        }
+        assert_eq!(
+            names(dir.path()),
+            ["#m.yaml", "a.yml", "b.yaml", "c.json", "sub/d.yaml"]
+        );
+    }
+
+    #[test]
+    fn a_config_map_mount_is_read_once_through_its_links() {
+        let dir = tempfile::tempdir().expect("a directory");
+        write(dir.path(), "..2026_01/a.yaml");
+        symlink("..2026_01", dir.path().join("..data")).expect("linked");
+        symlink("..data/a.yaml", dir.path().join("a.yaml")).expect("linked");
+        assert_eq!(names(dir.path()), ["a.yaml"]);
+    }
+
+    #[test]
+    fn links_in_circles_and_twice_named_files_count_once() {
+        let dir = tempfile::tempdir().expect("a directory");
+        write(dir.path(), "sub/a.yaml");
+        symlink("..", dir.path().join("sub/up")).expect("linked");
+        symlink("sub", dir.path().join("again")).expect("linked");
+        symlink("loop", dir.path().join("loop")).expect("linked");
+        symlink("nothing.yaml", dir.path().join("dangling.yaml")).expect("linked");
+        symlink("sub/a.yaml", dir.path().join("b.yaml")).expect("linked");
+        let roots =
+            Roots::open(&[dir.path().to_owned(), dir.path().join("sub")], 1000).expect("there");
+        let listing = roots.list();
+        assert_eq!(listing.files.len(), 1, "{:?}", listing.files);
+        // What can never be looked at may hide anything.
+        assert_eq!(listing.unlisted.len(), 1, "{:?}", listing.unlisted);
+    }
+
+    #[test]
+    fn a_named_file_counts_whatever_its_name() {
+        let dir = tempfile::tempdir().expect("a directory");
+        write(dir.path(), ".hidden.txt");
+        let path = dir.path().join(".hidden.txt");
+        let listing = Roots::open(std::slice::from_ref(&path), 1000).expect("there").list();
+        assert_eq!(listing.files.len(), 1);
+        let missing = Roots::open(&[path, dir.path().join("none")], 1000).expect_err("not there");
+        assert!(matches!(missing, UsageError::NotThere(_)), "{missing}");
+        assert!(matches!(Roots::open(&[], 1000), Err(UsageError::NoPath)));
+    }
+}
