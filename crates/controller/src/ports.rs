@@ -91,6 +91,11 @@ pub trait EdgeControl: Send + Sync + 'static {
         term: u64,
         command: Command,
     ) -> impl Future<Output = Result<Receipt, EdgeError>> + Send;
+    /// Returns when the key with which the edge is asked has changed since it was refused; never,
+    /// where there is none.
+    fn credentials_changed(&self) -> impl Future<Output = ()> + Send {
+        std::future::pending()
+    }
 }
 
 /// Where declarations come from: always a whole snapshot, the newest one.

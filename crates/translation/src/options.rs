@@ -49,6 +49,8 @@ pub struct Options {
     pub enforceable: Option<BTreeSet<ModuleKind>>,
     /// `--service NAMESPACE/NAME:PORT=ADDRESS`: wins over endpoint slices.
     pub services: BTreeMap<(ObjectName, ServicePortName), BTreeSet<SocketAddr>>,
+    /// What answers for Services without ready endpoints (`--demo`).
+    pub stand_in: Option<SocketAddr>,
 }
 
 impl Default for Options {
@@ -63,6 +65,7 @@ impl Default for Options {
             foreign_protection: ForeignProtection::Warn,
             enforceable: None,
             services: BTreeMap::new(),
+            stand_in: None,
         }
     }
 }

@@ -192,6 +192,9 @@ impl<'a> References<'a> {
                     .map(|ip| model::address::canonical_socket(SocketAddr::new(ip, number))),
             );
         }
+        if addresses.is_empty() {
+            addresses.extend(self.input.options.stand_in);
+        }
         addresses
     }
 

@@ -1,0 +1,348 @@
+//! The loop: wait for something to change, translate, plan, check, carry out, report.
+//!
+//! Events only say that something changed; every pass works on the newest whole snapshot. Between
+//! two passes nothing is remembered but the copy of the edge, what the edge refused (R7), and the
+//! last status.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use edge_state::command::Command;
+use model::{
+    status::{RouteState, Status},
+    time::{Span, Timestamp},
+};
+use plan::{Inputs, Plan, Rejections, Step};
+use telemetry::metrics::ControllerMetrics;
+use tokio::sync::watch;
+use translation::{Input, digest::DigestKey};
+
+use crate::{
+    events::{Event, transitions},
+    follow::Followed,
+    ports::{Clock, EdgeControl, EdgeError, ObjectSource, Refused, Unavailable},
+    records::records,
+    retry::{Backoff, earlier},
+    status::status,
+};
+
+/// Passes without a pause before the loop insists on one: a plan that never comes to rest is a
+/// bug, and must not become a storm.
+const PASSES_IN_A_ROW: u32 = 16;
+
+/// What the operator chose.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// This controller's name: what it makes at the edge carries it.
+    pub name: String,
+    /// How declarations are read.
+    pub translation: translation::options::Options,
+    /// How they are carried out.
+    pub plan: plan::Options,
+    /// The key of the digests (R9).
+    pub digest_key: DigestKey,
+    /// How often everything is compared afresh.
+    pub resync: Span,
+}
+
+/// Where reports go.
+pub trait StatusSink: Send {
+    /// Told after each pass that changed the status, with what changed.
+    fn report(&mut self, events: &[Event], status: &Arc<Status>);
+}
+
+/// The controller with everything it needs.
+pub struct Controller<E, C, S> {
+    /// The edge.
+    pub edge: E,
+    /// The clock.
+    pub clock: C,
+    /// The declarations.
+    pub source: ObjectSource,
+    /// The operator's choices.
+    pub options: Options,
+    /// Counters.
+    pub metrics: ControllerMetrics,
+    /// Where reports go.
+    pub sink: S,
+    /// True while the controller can do its work.
+    pub ready: Arc<AtomicBool>,
+    /// How an instant of the edge is written in statuses.
+    pub format: fn(Timestamp) -> String,
+}
+
+/// What a round of steps came to.
+enum Outcome {
+    /// All were acknowledged.
+    Done,
+    /// The state was not as believed, or a step was refused: plan again at once.
+    Again,
+    /// The way or the edge is at fault: wait, then read again.
+    Wait(Option<Span>),
+    /// The key is refused.
+    Credentials,
+    /// Somebody else writes.
+    Superseded,
+}
+
+/// What the loop remembers between passes.
+struct Memory {
+    term: Option<u64>,
+    edge: Option<Followed>,
+    rejections: Rejections,
+    status: Arc<Status>,
+    backoff: Backoff,
+    reported: bool,
+    last_fault: String,
+}
+
+impl<E: EdgeControl, C: Clock, S: StatusSink> Controller<E, C, S> {
+    /// Runs until `shutdown` turns true or its sender goes away.
+    pub async fn run(mut self, mut shutdown: watch::Receiver<bool>) {
+        let mut memory = Memory {
+            term: None,
+            edge: None,
+            rejections: Rejections::default(),
+            status: Arc::default(),
+            backoff: Backoff::new(self.clock.now().0),
+            reported: false,
+            last_fault: String::new(),
+        };
+        let mut resync_at = self.clock.now().after(self.options.resync);
+        loop {
+            let wake_at = tokio::select! {
+                biased;
+                _ = shutdown.wait_for(|stop| *stop) => return,
+                wake_at = self.passes(&mut memory) => wake_at,
+            };
+            let now = self.clock.now();
+            let pause = earlier(Some(resync_at), wake_at).map_or(Span::ZERO, |at| at.since(now));
+            tokio::select! {
+                biased;
+                _ = shutdown.wait_for(|stop| *stop) => return,
+                changed = self.source.changed() => if changed.is_err() { return },
+                () = self.edge.credentials_changed() => {}
+                () = self.clock.sleep(pause) => {}
+            }
+            if self.clock.now() >= resync_at {
+                resync_at = self.clock.now().after(self.options.resync);
+                memory.rejections.clear();
+                memory.edge = None;
+            }
+        }
+    }
+
+    /// Passes until nothing is left to do now; returns when to look again.
+    async fn passes(&mut self, memory: &mut Memory) -> Option<Timestamp> {
+        for _ in 0..PASSES_IN_A_ROW {
+            match self.pass(memory).await {
+                (Outcome::Done, wake_at) => {
+                    memory.backoff.succeeded();
+                    memory.last_fault.clear();
+                    self.ready.store(true, Ordering::Release);
+                    return wake_at;
+                }
+                (Outcome::Again, _) => {}
+                (Outcome::Wait(asked), wake_at) => {
+                    self.ready.store(false, Ordering::Release);
+                    let wait = memory.backoff.failed(asked);
+                    return earlier(wake_at, Some(self.clock.now().after(wait)));
+                }
+                (Outcome::Credentials | Outcome::Superseded, _) => {
+                    self.ready.store(false, Ordering::Release);
+                    return None;
+                }
+            }
+        }
+        tracing::error!("the edge does not come to rest; pausing before the next attempt");
+        let wait = memory.backoff.failed(None);
+        Some(self.clock.now().after(wait))
+    }
+
+    /// One pass: read what is not known, translate, plan, carry out, report.
+    async fn pass(&mut self, memory: &mut Memory) -> (Outcome, Option<Timestamp>) {
+        let followed = match self.follow(memory).await {
+            Ok(followed) => followed,
+            Err(error) => return (fault(memory, &error), None),
+        };
+        let snapshot = self.source.borrow_and_update().clone();
+        let known = records(followed.state(), &self.options.name);
+        let mut options = self.options.translation.clone();
+        options.enforceable = Some(followed.capabilities.enforceable.clone());
+        let declared = translation::translate(&Input {
+            snapshot: &snapshot,
+            records: &known,
+            options: &options,
+            key: &self.options.digest_key,
+        });
+        memory.rejections.forget_changed(&declared);
+        let now = followed.now(self.clock.now());
+        let inputs = Inputs {
+            actual: followed.state(),
+            declared: &declared,
+            now,
+            options: &self.options.plan,
+            capabilities: &followed.capabilities,
+            rejections: &memory.rejections,
+            controller: &self.options.name,
+            only_close: snapshot.only_close,
+        };
+        let plan = plan::plan(&inputs);
+        if let Err(violation) = plan::check(&inputs, &plan) {
+            // A plan that would break the promise is a bug of ours. It is not carried out.
+            tracing::error!(%violation, "a plan failed its check and is not carried out; please report this");
+            self.report(memory, status(&declared, &plan.report, self.format));
+            return (Outcome::Wait(None), None);
+        }
+        let wake_at = plan.wake_at.map(|at| followed.here(at));
+        let empty = plan.is_empty();
+        if empty {
+            self.report(memory, status(&declared, &plan.report, self.format));
+            memory.edge = Some(followed);
+            return (Outcome::Done, wake_at);
+        }
+        let (outcome, left) = self.carry_out(memory, followed, &plan).await;
+        memory.edge = left;
+        // How things stand is reported by the pass that finds nothing left to do; when that must
+        // wait, people must not wait with it.
+        if !matches!(outcome, Outcome::Done | Outcome::Again) {
+            self.report(memory, status(&declared, &plan.report, self.format));
+        }
+        let outcome = if matches!(outcome, Outcome::Done) { Outcome::Again } else { outcome };
+        (outcome, wake_at)
+    }
+
+    /// The edge as it is believed to be, read where that is not known.
+    async fn follow(&self, memory: &mut Memory) -> Result<Followed, EdgeError> {
+        if let Some(followed) = memory.edge.take() {
+            return Ok(followed);
+        }
+        self.metrics.edge_reads.inc();
+        let capabilities = self.edge.capabilities().await?;
+        self.metrics.edge_reads.inc();
+        let reading = self.edge.read().await?;
+        let seen = reading.state.term;
+        let mut followed = Followed::new(reading, capabilities, self.clock.now());
+        if memory.term.is_none() {
+            // Without a lease the term is the edge's plus one (R19).
+            let term = seen + 1;
+            let command = Command::RaiseTerm { term };
+            self.metrics.edge_writes.inc();
+            let receipt = self.edge.apply(term, command.clone()).await?;
+            followed = followed
+                .repeat(&command, term, receipt, self.clock.now())
+                .ok_or_else(|| EdgeError::Changed("while the term was raised".to_owned()))?;
+            memory.term = Some(term);
+        }
+        Ok(followed)
+    }
+
+    /// Takes the steps whose requirements were acknowledged. Returns the copy of the edge if it
+    /// is still believed.
+    async fn carry_out(
+        &self,
+        memory: &mut Memory,
+        followed: Followed,
+        plan: &Plan,
+    ) -> (Outcome, Option<Followed>) {
+        let term = memory.term.unwrap_or_default();
+        let mut done = vec![false; plan.steps.len()];
+        let mut copy = Some(followed);
+        let mut outcome = Outcome::Done;
+        for (number, step) in plan.steps.iter().enumerate() {
+            if !step.requires.iter().all(|earlier| done.get(*earlier).copied().unwrap_or(false)) {
+                continue;
+            }
+            self.metrics.edge_writes.inc();
+            match self.edge.apply(term, step.command.clone()).await {
+                Ok(receipt) => {
+                    done[number] = true;
+                    let here = self.clock.now();
+                    copy = copy.and_then(|copy| copy.repeat(&step.command, term, receipt, here));
+                    if copy.is_none() {
+                        return (Outcome::Again, None);
+                    }
+                }
+                Err(EdgeError::Refused(refused)) => {
+                    self.remember(memory, step, &refused);
+                    outcome = Outcome::Again;
+                }
+                Err(error) => return (fault(memory, &error), None),
+            }
+        }
+        (outcome, copy)
+    }
+
+    fn remember(&self, memory: &mut Memory, step: &Step, refused: &Refused) {
+        memory.rejections.remember(step, refused.route.as_ref(), &refused.message);
+        let concerns: Vec<_> =
+            step.concerns.iter().map(|(host, place)| format!("{host} {place}")).collect();
+        tracing::warn!(
+            status = refused.status,
+            code = %refused.code,
+            message = %refused.message,
+            routes = %concerns.join(", "),
+            "the edge refused a step; it waits until the declaration changes"
+        );
+    }
+
+    fn report(&mut self, memory: &mut Memory, now: Status) {
+        if memory.reported && *memory.status == now {
+            return;
+        }
+        let events = transitions(&memory.status, &now);
+        let now = Arc::new(now);
+        self.metrics.events.inc_by(events.len() as u64);
+        self.metrics.status_writes.inc();
+        self.metrics
+            .set_routes(|state: RouteState| now.routes.iter().filter(|r| r.state == state).count());
+        self.sink.report(&events, &now);
+        memory.status = now;
+        memory.reported = true;
+    }
+}
+
+/// Sorts a failure by its cure, and says it once.
+fn fault(memory: &mut Memory, error: &EdgeError) -> Outcome {
+    let (outcome, remedy) = match error {
+        // Reading and raising a term are never refused for their content by an edge of ours.
+        EdgeError::Refused(_) => (Outcome::Wait(None), "see the edge's log"),
+        EdgeError::Unavailable(Unavailable { retry_after, .. }) => {
+            (Outcome::Wait(*retry_after), "it is tried again by itself")
+        }
+        EdgeError::Changed(_) => (Outcome::Again, ""),
+        EdgeError::Superseded(_) => {
+            (Outcome::Superseded, "stop one of the two; this one writes nothing until a resync")
+        }
+        EdgeError::Credentials(_) => {
+            (Outcome::Credentials, "put the right key into the key file; it is read again by itself")
+        }
+    };
+    let text = error.to_string();
+    if !matches!(outcome, Outcome::Again) && memory.last_fault != text {
+        tracing::error!(%error, remedy, "the edge cannot be brought up to date");
+        memory.last_fault = text;
+    }
+    outcome
+}
+
+/// The clock of the machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let millis = since.map_or(0, |span| span.as_millis());
+        Timestamp(u64::try_from(millis).unwrap_or(u64::MAX))
+    }
+
+    async fn sleep(&self, span: Span) {
+        tokio::time::sleep(Duration::from_millis(span.0)).await;
+    }
+}
