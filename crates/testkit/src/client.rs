@@ -30,7 +30,10 @@ impl Answer {
     /// The first value of a header.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
+        self.headers
+            .iter()
+            .find(|(n, _)| n == name)
+            .map(|(_, v)| v.as_str())
     }
 
     /// The body as text.
@@ -52,6 +55,7 @@ impl Answer {
 pub struct Client {
     https: SocketAddr,
     config: Arc<ClientConfig>,
+    roots: Arc<RootCertStore>,
     source: Option<IpAddr>,
 }
 
@@ -85,20 +89,31 @@ impl Client {
                 .add(certificate.expect("the authority is PEM"))
                 .expect("the authority is a certificate");
         }
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let mut config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("the provider knows TLS 1.2 and 1.3")
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Self { https, config: Arc::new(config), source: None }
+        let roots = Arc::new(roots);
+        Self {
+            https,
+            config: config(&roots, rustls::ALL_VERSIONS),
+            roots,
+            source: None,
+        }
     }
 
     /// The same, from another address of this machine.
     #[must_use]
     pub fn from_address(&self, source: IpAddr) -> Self {
-        Self { source: Some(source), ..self.clone() }
+        Self {
+            source: Some(source),
+            ..self.clone()
+        }
+    }
+
+    /// The same, knowing no TLS above 1.2.
+    #[must_use]
+    pub fn with_tls_1_2(&self) -> Self {
+        Self {
+            config: config(&self.roots, &[&rustls::version::TLS12]),
+            ..self.clone()
+        }
     }
 
     /// Opens a connection for a host.
@@ -108,8 +123,7 @@ impl Client {
     pub fn open(&self, host: &str) -> io::Result<Connection> {
         let stream = connect(self.https, self.source)?;
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
-        let session =
-            ClientConnection::new(self.config.clone(), name).map_err(io::Error::other)?;
+        let session = ClientConnection::new(self.config.clone(), name).map_err(io::Error::other)?;
         Ok(StreamOwned::new(session, stream))
     }
 
@@ -154,11 +168,28 @@ impl Client {
             return Err(io::Error::other(format!("{status}")));
         }
         let expected = tungstenite::handshake::derive_accept_key(key.as_bytes());
-        if !headers.iter().any(|(n, v)| n == "sec-websocket-accept" && *v == expected) {
+        if !headers
+            .iter()
+            .any(|(n, v)| n == "sec-websocket-accept" && *v == expected)
+        {
             return Err(io::Error::other("the handshake was not answered right"));
         }
         Ok(WebSocket::from_raw_socket(connection, Role::Client, None))
     }
+}
+
+fn config(
+    roots: &Arc<RootCertStore>,
+    versions: &[&'static rustls::SupportedProtocolVersion],
+) -> Arc<ClientConfig> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(versions)
+        .expect("the provider knows TLS 1.2 and 1.3")
+        .with_root_certificates(Arc::clone(roots))
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Arc::new(config)
 }
 
 /// One request and its answer on an open connection.
@@ -213,11 +244,17 @@ fn read_head<S: Read>(stream: &mut S) -> io::Result<(u16, Vec<(String, String)>)
 /// When it ends early.
 pub fn read_answer<S: Read>(stream: &mut S, method: &str) -> io::Result<Answer> {
     let (status, headers) = read_head(stream)?;
-    let mut answer = Answer { status, headers, body: Vec::new() };
+    let mut answer = Answer {
+        status,
+        headers,
+        body: Vec::new(),
+    };
     if method == "HEAD" || status == 204 || status == 304 || status < 200 {
         return Ok(answer);
     }
-    let chunked = answer.header("transfer-encoding").is_some_and(|te| te.contains("chunked"));
+    let chunked = answer
+        .header("transfer-encoding")
+        .is_some_and(|te| te.contains("chunked"));
     if chunked {
         let mut reader = BufReader::with_capacity(1, stream);
         loop {
@@ -246,7 +283,12 @@ pub fn read_answer<S: Read>(stream: &mut S, method: &str) -> io::Result<Answer> 
 ///
 /// # Errors
 /// When no whole answer comes.
-pub fn plain_get(to: SocketAddr, host: &str, path: &str, headers: &[(&str, &str)]) -> io::Result<Answer> {
+pub fn plain_get(
+    to: SocketAddr,
+    host: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+) -> io::Result<Answer> {
     let mut stream = connect(to, None)?;
     let mut all = vec![("connection", "close")];
     all.extend_from_slice(headers);
