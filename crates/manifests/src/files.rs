@@ -406,7 +406,9 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         write(dir.path(), ".hidden.txt");
         let path = dir.path().join(".hidden.txt");
-        let listing = Roots::open(std::slice::from_ref(&path), 1000).expect("there").list();
+        let listing = Roots::open(std::slice::from_ref(&path), 1000)
+            .expect("there")
+            .list();
         assert_eq!(listing.files.len(), 1);
         let missing = Roots::open(&[path, dir.path().join("none")], 1000).expect_err("not there");
         assert!(matches!(missing, UsageError::NotThere(_)), "{missing}");

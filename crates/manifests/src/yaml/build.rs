@@ -4,13 +4,14 @@
 //! hosts can still be salvaged (R3); it never recurses, and every vector it fills is bounded by
 //! [`Limits`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, Tag, options};
 use resources::problem::{FieldPath, Problem, ProblemCode};
 
 use super::{
     Document, Entry, Limits, Mark, Node, Unreadable, Value,
+    keys::{self, MERGE},
     scalar::{self, NoJsonNumber},
 };
 
@@ -289,6 +290,14 @@ impl<'a> Builder<'a> {
             })
     }
 
+    fn settle(&mut self, entries: Vec<Entry>) -> Vec<Entry> {
+        let mut found = Vec::new();
+        let entries = keys::settle(entries, || self.path(), &mut found);
+        let room = PROBLEMS_MAX.saturating_sub(self.problems.len());
+        self.problems.extend(found.into_iter().take(room));
+        entries
+    }
+
     fn problem(&mut self, code: ProblemCode, message: impl Into<String>, remedy: &str) {
         if self.problems.len() < PROBLEMS_MAX {
             self.problems
@@ -443,7 +452,7 @@ impl<'a> Builder<'a> {
         };
         let value = match frame.content {
             Content::List(items) => Value::List(items),
-            Content::Map { entries, key: _ } => Value::Map(self.finish_map(entries)),
+            Content::Map { entries, key: _ } => Value::Map(self.settle(entries)),
         };
         let size = offset(&span.end).saturating_sub(frame.offset);
         let node = Node {
@@ -565,141 +574,6 @@ impl<'a> Builder<'a> {
             return self.key(&text, ScalarStyle::DoubleQuoted, None, span);
         }
         self.put(value, 0, span)
-    }
-
-    /// Resolves merge keys and removes duplicates.
-    fn finish_map(&mut self, entries: Vec<Entry>) -> Vec<Entry> {
-        let merges = entries.iter().any(|entry| entry.mark == MERGE);
-        let mut order: Vec<usize> = (0..entries.len()).collect();
-        order.sort_by(|a, b| entries[*a].key.cmp(&entries[*b].key));
-        let again: BTreeSet<usize> = order
-            .windows(2)
-            .filter(|pair| entries[pair[0]].key == entries[pair[1]].key)
-            .map(|pair| pair[1])
-            .collect();
-        if again.is_empty() && !merges {
-            return entries;
-        }
-        for pair in order.windows(2).filter(|pair| again.contains(&pair[1])) {
-            let (first, second) = (&entries[pair[0]], &entries[pair[1]]);
-            self.duplicate(first, second);
-        }
-        let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
-        let mut merged = Vec::new();
-        let mut said_again = Vec::new();
-        for (index, entry) in entries.into_iter().enumerate() {
-            if entry.mark == MERGE {
-                merged.push(entry.node);
-            } else if again.contains(&index) {
-                said_again.push(entry);
-            } else {
-                kept.push(entry);
-            }
-        }
-        keep_both(&mut kept, said_again);
-        for node in merged {
-            self.merge(&mut kept, node);
-        }
-        kept
-    }
-
-    fn duplicate(&mut self, first: &Entry, second: &Entry) {
-        let path = self.path().member(&first.key);
-        let place = |entry: &Entry| {
-            let at = if entry.mark == MERGE {
-                entry.node.mark
-            } else {
-                entry.mark
-            };
-            format!("{}:{}", at.line, at.column)
-        };
-        let message = format!(
-            "the key {:?} stands twice, at {} and at {}",
-            first.key,
-            place(first),
-            place(second)
-        );
-        if self.problems.len() < PROBLEMS_MAX {
-            self.problems.push(Problem::new(
-                path,
-                ProblemCode::Duplicate,
-                message,
-                "remove one of them",
-            ));
-        }
-    }
-
-    /// YAML's merge key: the keys of another mapping (or of several, earlier ones first), where
-    /// this one does not have them itself.
-    fn merge(&mut self, kept: &mut Vec<Entry>, node: Node) {
-        let maps = match node.value {
-            Value::Map(entries) => vec![entries],
-            Value::List(items) => {
-                let maps: Vec<_> = items
-                    .into_iter()
-                    .map(|item| {
-                        if let Value::Map(entries) = item.value {
-                            Some(entries)
-                        } else {
-                            None
-                        }
-                    })
-                    .collect();
-                match maps.into_iter().collect::<Option<Vec<_>>>() {
-                    Some(maps) => maps,
-                    None => return self.bad_merge(),
-                }
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Text(_) => {
-                return self.bad_merge();
-            }
-        };
-        let mut known: BTreeSet<Box<str>> = kept.iter().map(|entry| entry.key.clone()).collect();
-        for entry in maps.into_iter().flatten() {
-            if known.insert(entry.key.clone()) {
-                kept.push(entry);
-            }
-        }
-    }
-
-    fn bad_merge(&mut self) {
-        self.problem(
-            ProblemCode::WrongType,
-            "the merge key << needs a mapping or a list of mappings",
-            "quote it if it is a key",
-        );
-    }
-}
-
-/// The place that marks an entry as a merge key until its mapping ends; no text has it.
-const MERGE: Mark = Mark { line: 0, column: 0 };
-
-/// Neither of two values is the right one. Both stay, as a list where none belongs, so that
-/// nothing reads the one and overlooks the other: not even a lenient search for hosts (R3).
-fn keep_both(kept: &mut [Entry], said_again: Vec<Entry>) {
-    let mut places: BTreeMap<Box<str>, (usize, Vec<Node>)> = BTreeMap::new();
-    for entry in said_again {
-        let place = || {
-            kept.iter()
-                .position(|known| known.key == entry.key)
-                .unwrap_or(0)
-        };
-        places
-            .entry(entry.key.clone())
-            .or_insert_with(|| (place(), Vec::new()))
-            .1
-            .push(entry.node);
-    }
-    for (place, others) in places.into_values() {
-        let Some(entry) = kept.get_mut(place) else {
-            continue;
-        };
-        let first = std::mem::replace(&mut entry.node.value, Value::Null);
-        let first = Node {
-            value: first,
-            ..entry.node.clone()
-        };
-        entry.node.value = Value::List(std::iter::once(first).chain(others).collect());
     }
 }
 

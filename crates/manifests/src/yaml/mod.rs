@@ -10,6 +10,7 @@
 //! document is a [`Problem`] of that document: its object is invalid, its neighbours count (R15).
 
 mod build;
+mod keys;
 mod node;
 mod scalar;
 
