@@ -49,6 +49,23 @@ impl<'r> Target<'r> {
             query,
         })
     }
+
+    /// Splits an origin-form target, which is all that HTTP/2's `:path` may be.
+    ///
+    /// # Errors
+    /// When it does not begin with a slash.
+    pub fn parse_path(target: &'r str) -> Result<Self, PathProblem> {
+        if !target.starts_with('/') {
+            return Err(PathProblem::NotAbsolute);
+        }
+        let (path, query) = split_query(target);
+        Ok(Self {
+            scheme: None,
+            authority: None,
+            path,
+            query,
+        })
+    }
 }
 
 fn split_query(text: &str) -> (&str, Option<&str>) {

@@ -6,6 +6,7 @@
 #![allow(clippy::panic, clippy::expect_used, clippy::unwrap_used)]
 
 pub mod backend;
+pub mod bypass;
 pub mod client;
 pub mod oracle;
 pub mod process;

@@ -106,7 +106,12 @@ mod tests {
     #[test]
     fn the_examples_of_the_documentation_hold() {
         use MatchType::{ElementPrefix as Prefix, Exact};
-        let rows: [(&[(MatchType, &str)], &str, Option<usize>); 19] = [
+        type Row = (
+            &'static [(MatchType, &'static str)],
+            &'static str,
+            Option<usize>,
+        );
+        let rows: [Row; 19] = [
             (&[(Prefix, "/")], "/any/path", Some(0)),
             (&[(Exact, "/foo")], "/foo", Some(0)),
             (&[(Exact, "/foo")], "/bar", None),
