@@ -4,17 +4,27 @@
 #![warn(missing_docs)]
 
 mod check;
+mod content;
+mod draft;
 mod inputs;
+#[cfg(test)]
+mod mutation;
+mod oracle;
+mod piecewise;
+mod planner;
+mod replace;
 mod report;
 mod step;
+mod target;
+mod upkeep;
+mod wish;
+mod world;
+
+#[cfg(test)]
+mod tests;
 
 pub use check::{Violation, check};
 pub use inputs::{Inputs, OnInvalid, Options, Rejections, RouteKey};
+pub use planner::plan;
 pub use report::{Note, Report, RouteReport};
 pub use step::{Plan, Step};
-
-/// What to do next: a pure function of its inputs.
-#[must_use]
-pub fn plan(_inputs: &Inputs<'_>) -> Plan {
-    Plan::default()
-}

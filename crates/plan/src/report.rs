@@ -10,7 +10,15 @@ use model::{
     time::Timestamp,
 };
 
-use crate::inputs::RouteKey;
+use edge_state::state::{Phase, Route};
+use model::host::HostPattern;
+
+use crate::{
+    content::serves,
+    inputs::RouteKey,
+    target::{Goal, HostTarget, RouteTarget, same_record},
+    world::{Holder, World},
+};
 
 /// How every declared or withdrawn route stands at the edge as it was read (R8): not what the
 /// plan will make of it. After the last step, plan again and report that.
@@ -124,4 +132,150 @@ pub enum Note {
     OnlyClosing,
     /// A step of the plan is about it.
     Changing,
+}
+
+impl Report {
+    /// When an age will next change something.
+    pub(crate) fn next_change(&self, now: Timestamp) -> Option<Timestamp> {
+        let notes = self.routes.values().flat_map(|route| &route.notes);
+        notes
+            .filter_map(Note::deadline)
+            .filter(|at| *at > now)
+            .min()
+    }
+}
+
+impl Note {
+    const fn deadline(&self) -> Option<Timestamp> {
+        match self {
+            Self::Lost {
+                missing: _,
+                closes_at,
+            } => *closes_at,
+            Self::HoldEnds { closes_at } => Some(*closes_at),
+            Self::WaitsForTombstone { until } => Some(*until),
+            Self::WaitsForPredecessor {
+                predecessor: _,
+                until,
+            } => *until,
+            Self::Invalid
+            | Self::Pending
+            | Self::RemovalPending
+            | Self::HoldEnded
+            | Self::AlsoRefuses
+            | Self::WaitsForBroader { .. }
+            | Self::RefusedByEdge { .. }
+            | Self::HostHeld { .. }
+            | Self::DemandsKept { .. }
+            | Self::DemandsUnknown
+            | Self::Unenforceable { .. }
+            | Self::PolicyMissing { .. }
+            | Self::BackendMissing { .. }
+            | Self::UnreadableNearby
+            | Self::NarrowerNotStaged { .. }
+            | Self::OnlyClosing
+            | Self::Changing => None,
+        }
+    }
+}
+
+/// How every route stands.
+pub(crate) fn report(
+    world: &World<'_>,
+    targets: &BTreeMap<&HostPattern, HostTarget<'_>>,
+) -> Report {
+    let mut routes = BTreeMap::new();
+    for target in targets.values() {
+        for route in &target.routes {
+            routes.insert(route.key.clone(), of_route(target, route));
+        }
+    }
+    for (host, declared) in &world.inputs.declared.hosts {
+        let Holder::Other(by) = world.holder(host) else {
+            continue;
+        };
+        for (place, route) in &declared.routes {
+            let note = Note::HostHeld { by: by.clone() };
+            let report = RouteReport {
+                state: RouteState::Closed,
+                since: None,
+                serving: None,
+                wanted: None,
+                owner: Some(route.owner.clone()),
+                id: None,
+                notes: BTreeSet::from([note]),
+            };
+            routes.insert((host.clone(), place.clone()), report);
+        }
+    }
+    Report { routes }
+}
+
+fn of_route(target: &HostTarget<'_>, route: &RouteTarget<'_>) -> RouteReport {
+    let record = route.actual.and_then(|actual| actual.record.as_ref());
+    let mut notes = route.notes.clone();
+    if is_changing(target, route) {
+        notes.insert(Note::Changing);
+    } else {
+        notes.remove(&Note::Changing);
+    }
+    let wanted = route
+        .record
+        .as_ref()
+        .and_then(|record| record.wanted.as_ref());
+    let serving = record
+        .filter(|_| route.is_open_now())
+        .and_then(|record| record.serving.as_ref());
+    RouteReport {
+        state: state(target, route),
+        since: record.map(|record| record.since),
+        serving: serving.map(|declared| declared.generation),
+        wanted: wanted.map(|declared| declared.generation),
+        owner: route.record.as_ref().map(|record| record.owner.clone()),
+        id: route.actual.map(|_| route.id.clone()),
+        notes,
+    }
+}
+
+/// What the route does at this moment.
+fn state(target: &HostTarget<'_>, route: &RouteTarget<'_>) -> RouteState {
+    let removing = route
+        .record
+        .as_ref()
+        .is_some_and(|record| record.phase == Phase::Removing);
+    let as_declared = |actual: &Route| match &route.goal {
+        Goal::Open(content) => {
+            serves(actual, content)
+                && target
+                    .actual
+                    .is_some_and(|edge| edge.demands() == content.demands)
+        }
+        Goal::Keep(..) | Goal::Closed | Goal::Absent => false,
+        Goal::Leave => actual
+            .record
+            .as_ref()
+            .is_some_and(|record| record.phase == Phase::Open),
+    };
+    match route.actual.filter(|_| route.is_open_now()) {
+        Some(actual) if as_declared(actual) => RouteState::Open,
+        Some(_) => RouteState::Held,
+        None if removing => RouteState::Removing,
+        None => RouteState::Closed,
+    }
+}
+
+/// Whether something about it is still to be written.
+fn is_changing(target: &HostTarget<'_>, route: &RouteTarget<'_>) -> bool {
+    let Some(actual) = route.actual else {
+        return true;
+    };
+    let record = !same_record(actual.record.as_ref(), route.record.as_ref());
+    let content = match &route.goal {
+        Goal::Open(_) => state(target, route) != RouteState::Open,
+        Goal::Keep(refuse, _) => actual.also_refuse != *refuse,
+        Goal::Closed => route.is_open_now(),
+        Goal::Leave => false,
+        Goal::Absent => true,
+    };
+    record || content
 }

@@ -1,0 +1,5 @@
+//! How the planner is proven: a small universe completely, large ones at random, planners that
+//! are broken on purpose, and single cases by name.
+
+mod fixture;
+mod universe;
