@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::{
     chunks::Chunks,
-    head::{self, Framing, HeadError, HeadLimits},
+    head::{self, Framing, HeadError, HeadFacts, HeadLimits},
 };
 use crate::{
     options::{Defences, Timeouts},
@@ -45,7 +45,11 @@ pub(crate) enum Upgrade {
 pub(crate) struct Control {
     clock: Rc<Clock>,
     is_http2: bool,
-    refused: Cell<Option<HeadError>>,
+    /// Heads that were let through, and requests that were taken up.
+    heads: Cell<u64>,
+    requests: Cell<u64>,
+    /// Which request stands in for a refused one, and why.
+    refused: Cell<Option<(u64, HeadError)>>,
     upgrade: Cell<Upgrade>,
     /// Wakes whoever reads.
     reader: Bell,
@@ -67,6 +71,8 @@ impl Control {
         Self {
             clock,
             is_http2,
+            heads: Cell::new(0),
+            requests: Cell::new(0),
             refused: Cell::new(None),
             upgrade: Cell::new(Upgrade::Undecided),
             reader: Bell::default(),
@@ -80,9 +86,11 @@ impl Control {
         }
     }
 
-    /// Why the request that is being handled is not the one that was sent.
+    /// Why the request that was taken up last is not the one that was sent. Requests of one
+    /// connection are taken up one after the other.
     pub(crate) fn refused(&self) -> Option<HeadError> {
-        self.refused.get()
+        let (number, error) = self.refused.get()?;
+        (number + 1 == self.requests.get()).then_some(error)
     }
 
     /// Decides about an upgrade.
@@ -92,6 +100,7 @@ impl Control {
     }
 
     pub(crate) fn request_began(&self) {
+        self.requests.set(self.requests.get() + 1);
         self.in_flight.set(self.in_flight.get() + 1);
         self.idle_since.set(0);
         self.head_since.set(0);
@@ -171,8 +180,10 @@ enum State {
     Waiting,
     /// Not HTTP any more.
     Raw,
-    /// A message was refused; nothing more is read.
-    Refused,
+    /// A message was refused; nothing more is read. Its body, unless it was its head.
+    Refused {
+        body: Option<HeadError>,
+    },
 }
 
 /// A connection whose bytes are judged on the way in.
@@ -224,106 +235,120 @@ impl<IO> Guard<IO> {
         self.io
     }
 
-    /// Judges bytes that follow those handed on; returns how many of them may be handed on now.
-    fn advance(&mut self, bytes: &[u8]) -> Result<usize, HeadError> {
+    /// Judges bytes that follow those handed on; returns how many of them may be handed on now,
+    /// and what is wrong with those behind them.
+    fn advance(&mut self, bytes: &[u8]) -> (usize, Option<HeadError>) {
         let mut at = 0;
         while at < bytes.len() {
-            let rest = &bytes[at..];
-            match &mut self.state {
-                State::Head { seen } => match head::find_end(rest, *seen, &self.defences)? {
-                    Err(looked) if rest.len() <= self.limits.head_bytes => {
-                        *seen = looked;
-                        self.control.head_began();
-                        return Ok(at);
-                    }
-                    Ok(length) if length <= self.limits.head_bytes => {
-                        let facts = head::judge(&rest[..length], self.limits, &self.defences)?;
-                        at += length;
-                        self.state = match facts.framing {
-                            Framing::None if facts.upgrade => State::Waiting,
-                            Framing::None => State::Head { seen: 0 },
-                            Framing::Length(length) => State::Length(length),
-                            Framing::Chunked => State::Chunks(Chunks::default()),
-                        };
-                        if facts.upgrade {
-                            self.control.upgrade.set(Upgrade::Undecided);
-                        }
-                    }
-                    Ok(_) | Err(_) => return Err(HeadError::TooLarge),
-                },
-                State::Length(left) => {
-                    let here = usize::try_from(*left).unwrap_or(usize::MAX).min(rest.len());
-                    *left -= here as u64;
-                    at += here;
-                    if *left == 0 {
-                        self.state = State::Head { seen: 0 };
-                    }
-                }
-                State::Chunks(chunks) if self.defences.framing => {
-                    let (taken, ended) = chunks.take(rest)?;
-                    at += taken;
-                    if ended {
-                        self.state = State::Head { seen: 0 };
-                    }
-                }
-                State::Chunks(_) | State::Raw => return Ok(bytes.len()),
-                State::Waiting | State::Refused => return Ok(at),
+            match self.step(&bytes[at..]) {
+                Ok(0) => break,
+                Ok(taken) => at += taken,
+                Err(error) => return (at, Some(error)),
             }
         }
-        Ok(at)
+        (at, None)
+    }
+
+    /// Judges up to the end of a head or body; 0 when more bytes are needed, or an answer first.
+    fn step(&mut self, bytes: &[u8]) -> Result<usize, HeadError> {
+        match &mut self.state {
+            State::Head { seen } => match head::find_end(bytes, *seen, &self.defences)? {
+                Ok(length) if length <= self.limits.head_bytes => {
+                    let facts = head::judge(&bytes[..length], self.limits, &self.defences)?;
+                    self.begin(facts);
+                    Ok(length)
+                }
+                Err(looked) if bytes.len() <= self.limits.head_bytes => {
+                    *seen = looked;
+                    self.control.head_began();
+                    Ok(0)
+                }
+                Ok(_) | Err(_) => Err(HeadError::TooLarge),
+            },
+            State::Length(left) => {
+                let here = usize::try_from(*left)
+                    .unwrap_or(usize::MAX)
+                    .min(bytes.len());
+                *left -= here as u64;
+                if *left == 0 {
+                    self.state = State::Head { seen: 0 };
+                }
+                Ok(here)
+            }
+            State::Chunks(chunks) if self.defences.framing => {
+                let (taken, ended) = chunks.take(bytes)?;
+                if ended {
+                    self.state = State::Head { seen: 0 };
+                }
+                Ok(taken)
+            }
+            State::Chunks(_) | State::Raw => Ok(bytes.len()),
+            State::Waiting | State::Refused { .. } => Ok(0),
+        }
+    }
+
+    fn begin(&mut self, facts: HeadFacts) {
+        self.control.heads.set(self.control.heads.get() + 1);
+        if facts.upgrade {
+            self.control.upgrade.set(Upgrade::Undecided);
+        }
+        self.state = match facts.framing {
+            Framing::None if facts.upgrade => State::Waiting,
+            Framing::None => State::Head { seen: 0 },
+            Framing::Length(length) => State::Length(length),
+            Framing::Chunked => State::Chunks(Chunks::default()),
+        };
     }
 
     /// Puts the stand-in, or the end of the connection, in the place of what was refused.
-    fn refuse(&mut self, error: HeadError) -> io::Result<()> {
-        let in_body = matches!(self.state, State::Chunks(_));
-        self.state = State::Refused;
-        self.held.clear();
-        self.cleared = 0;
-        if in_body {
+    fn refuse(&mut self, error: HeadError) {
+        if matches!(self.state, State::Chunks(_)) {
             // The request is being handled already; its body ends in an error.
-            return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+            self.state = State::Refused { body: Some(error) };
+        } else {
+            self.state = State::Refused { body: None };
+            self.control
+                .refused
+                .set(Some((self.control.heads.get(), error)));
+            self.held.extend_from_slice(STAND_IN);
+            self.cleared += STAND_IN.len();
         }
-        self.control.refused.set(Some(error));
-        self.held.extend_from_slice(STAND_IN);
-        self.cleared = STAND_IN.len();
-        Ok(())
     }
 
     /// Judges what is held; true when something came of it.
-    fn judge_held(&mut self) -> io::Result<bool> {
+    fn judge_held(&mut self) -> bool {
         if self.held.is_empty() {
-            return Ok(false);
+            return false;
         }
-        let held = std::mem::take(&mut self.held);
-        let verdict = self.advance(&held);
-        self.held = held;
-        match verdict {
-            Ok(cleared) => self.cleared = cleared,
-            Err(error) => self.refuse(error)?,
+        let mut held = std::mem::take(&mut self.held);
+        let (cleared, error) = self.advance(&held);
+        self.cleared = cleared;
+        if let Some(error) = error {
+            held.truncate(cleared);
+            self.held = held;
+            self.refuse(error);
+        } else {
+            self.held = held;
         }
-        Ok(self.cleared > 0)
+        self.cleared > 0
     }
 
     /// Judges what was just read into `buf` behind `before`, in place when nothing is held.
-    fn judge_read(&mut self, buf: &mut ReadBuf<'_>, before: usize) -> io::Result<()> {
-        if self.held.is_empty() {
-            match self.advance(&buf.filled()[before..]) {
-                Ok(cleared) => {
-                    self.held
-                        .extend_from_slice(&buf.filled()[before + cleared..]);
-                    buf.set_filled(before + cleared);
-                }
-                Err(error) => {
-                    buf.set_filled(before);
-                    self.refuse(error)?;
-                }
-            }
-        } else {
+    fn judge_read(&mut self, buf: &mut ReadBuf<'_>, before: usize) {
+        if !self.held.is_empty() {
             self.held.extend_from_slice(&buf.filled()[before..]);
             buf.set_filled(before);
-            self.judge_held()?;
+            self.judge_held();
+            return;
         }
-        Ok(())
+        let (cleared, error) = self.advance(&buf.filled()[before..]);
+        match error {
+            Some(error) => self.refuse(error),
+            None => self
+                .held
+                .extend_from_slice(&buf.filled()[before + cleared..]),
+        }
+        buf.set_filled(before + cleared);
     }
 }
 
@@ -351,10 +376,13 @@ impl<IO: AsyncRead + Unpin> AsyncRead for Guard<IO> {
                     Upgrade::Refused => this.state = State::Head { seen: 0 },
                     Upgrade::Granted => this.state = State::Raw,
                 },
-                State::Refused => return Poll::Pending,
+                State::Refused { body: Some(error) } => {
+                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)));
+                }
+                State::Refused { body: None } => return Poll::Pending,
                 State::Head { .. } | State::Length(_) | State::Chunks(_) | State::Raw => {}
             }
-            if this.fresh() && this.judge_held()? {
+            if this.fresh() && this.judge_held() {
                 continue;
             }
             let before = buf.filled().len();
@@ -362,7 +390,7 @@ impl<IO: AsyncRead + Unpin> AsyncRead for Guard<IO> {
             if buf.filled().len() == before {
                 return Poll::Ready(Ok(()));
             }
-            this.judge_read(buf, before)?;
+            this.judge_read(buf, before);
             if buf.filled().len() > before {
                 return Poll::Ready(Ok(()));
             }
