@@ -56,13 +56,18 @@ impl Backend {
     /// Every request that reached it, oldest first.
     #[must_use]
     pub fn seen(&self) -> Vec<Value> {
-        self.last.lock().expect("no test panics while it looks").clone()
+        self.last
+            .lock()
+            .expect("no test panics while it looks")
+            .clone()
     }
 }
 
 /// Serves one connection until it ends; errors end it, as a backend's would.
 fn serve(stream: TcpStream, name: &str, seen: &Backend) -> Option<()> {
-    stream.set_read_timeout(Some(Duration::from_secs(120))).ok()?;
+    stream
+        .set_read_timeout(Some(Duration::from_secs(120)))
+        .ok()?;
     stream.set_nodelay(true).ok()?;
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let mut writer = stream;
@@ -83,7 +88,12 @@ fn serve(stream: TcpStream, name: &str, seen: &Backend) -> Option<()> {
             let (key, value) = line.split_once(':')?;
             headers.push((key.to_ascii_lowercase(), value.trim().to_owned()));
         }
-        let header = |name: &str| headers.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());
+        let header = |name: &str| {
+            headers
+                .iter()
+                .find(|(n, _)| n == name)
+                .map(|(_, v)| v.clone())
+        };
         let body = read_body(&mut reader, &header)?;
         seen.requests.fetch_add(1, Ordering::SeqCst);
         let mut parts = request_line.split(' ');
@@ -122,7 +132,10 @@ fn serve(stream: TcpStream, name: &str, seen: &Backend) -> Option<()> {
     }
 }
 
-fn read_body(reader: &mut BufReader<TcpStream>, header: &dyn Fn(&str) -> Option<String>) -> Option<Vec<u8>> {
+fn read_body(
+    reader: &mut BufReader<TcpStream>,
+    header: &dyn Fn(&str) -> Option<String>,
+) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     if header("transfer-encoding").is_some() {
         loop {

@@ -59,7 +59,12 @@ impl Portcullis {
                 log.push('\n');
             }
         });
-        let mut started = Self { child, listening: Value::Null, lines, log };
+        let mut started = Self {
+            child,
+            listening: Value::Null,
+            lines,
+            log,
+        };
         started.listening = until("the program listens", PATIENCE, || {
             let found = started
                 .lines
@@ -82,7 +87,11 @@ impl Portcullis {
     #[must_use]
     pub fn events(&self) -> Vec<Value> {
         let lines = self.lines.lock().expect("no reader panics");
-        lines.iter().filter(|line| line.get("listening").is_none()).cloned().collect()
+        lines
+            .iter()
+            .filter(|line| line.get("listening").is_none())
+            .cloned()
+            .collect()
     }
 
     /// Where one of its listeners is: `https`, `http`, `api`, `admin`.
@@ -103,7 +112,9 @@ impl Portcullis {
     /// A client that trusts its local authority.
     #[must_use]
     pub fn client(&self) -> Client {
-        let path = self.listening["ca"].as_str().expect("it names its authority");
+        let path = self.listening["ca"]
+            .as_str()
+            .expect("it names its authority");
         let pem = std::fs::read(PathBuf::from(path)).expect("the authority can be read");
         Client::new(self.address("https"), &pem)
     }
@@ -122,9 +133,12 @@ impl Portcullis {
     /// Waits until a route is in a state, and returns it.
     #[must_use]
     pub fn wait_route(&self, host: &str, path: &str, state: RouteState) -> RouteStatus {
-        self.wait_for(&format!("{host}{path} is {}", state.name()), host, path, |route| {
-            route.state == state
-        })
+        self.wait_for(
+            &format!("{host}{path} is {}", state.name()),
+            host,
+            path,
+            |route| route.state == state,
+        )
     }
 
     /// Waits until a route is as asked, and returns it.
@@ -138,10 +152,18 @@ impl Portcullis {
     ) -> RouteStatus {
         until(what, PATIENCE, || {
             let status = self.try_status()?;
-            let route = status.routes.iter().find(|r| r.host == host && r.path == path).cloned();
+            let route = status
+                .routes
+                .iter()
+                .find(|r| r.host == host && r.path == path)
+                .cloned();
             match route {
                 Some(route) if content(&route) => Ok(route),
-                other => Err(format!("{other:#?}\n{:#?}\n{}", status.diagnostics, self.log())),
+                other => Err(format!(
+                    "{other:#?}\n{:#?}\n{}",
+                    status.diagnostics,
+                    self.log()
+                )),
             }
         })
     }
@@ -155,7 +177,8 @@ impl Portcullis {
             .text()
             .lines()
             .filter(|line| {
-                line.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '{']))
+                line.strip_prefix(name)
+                    .is_some_and(|rest| rest.starts_with([' ', '{']))
             })
             .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
             .sum()
@@ -170,7 +193,10 @@ impl Portcullis {
     /// Asks it to stop, as a service manager does, and waits until it has.
     pub fn stop(&mut self) -> std::process::ExitStatus {
         let pid = self.child.id().to_string();
-        Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs");
+        Command::new("kill")
+            .args(["-TERM", &pid])
+            .status()
+            .expect("kill runs");
         until("it stops", PATIENCE, || match self.child.try_wait() {
             Ok(Some(status)) => Ok(status),
             other => Err(format!("{other:?}")),

@@ -6,7 +6,11 @@ use std::{
 };
 
 /// Looks until `look` is content, or ends the test with what was seen last.
-pub fn until<T, E: Debug>(what: &str, limit: Duration, mut look: impl FnMut() -> Result<T, E>) -> T {
+pub fn until<T, E: Debug>(
+    what: &str,
+    limit: Duration,
+    mut look: impl FnMut() -> Result<T, E>,
+) -> T {
     let begun = Instant::now();
     loop {
         match look() {
