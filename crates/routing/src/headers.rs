@@ -15,8 +15,8 @@ use crate::{modules::headers::HeaderEdits, refusal::Refusal};
 pub mod names;
 
 use names::{
-    EXACT_ONLY, FORGED, FORGED_PREFIXES, HOP_BY_HOP, METHOD_OVERRIDES, NEVER_NOMINATED, NO_TRAILER,
-    NO_TRAILER_PREFIXES,
+    EXACT_ONLY, FORGED_PREFIXES, HOP_BY_HOP, METHOD_OVERRIDES, NEVER_NOMINATED, NO_TRAILER,
+    NO_TRAILER_PREFIXES, SPECIAL,
 };
 
 /// What the edge says of a request, to every backend.
@@ -52,20 +52,23 @@ pub enum Fate {
 /// What becomes of a request header by its name alone, in any case.
 #[must_use]
 pub fn fate(name: &[u8]) -> Fate {
+    if FORGED_PREFIXES.begin(name) {
+        return Fate::Forged;
+    }
+    if !SPECIAL.contains(name) {
+        return Fate::Kept;
+    }
+    let is_exact = name
+        .iter()
+        .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-');
     if HOP_BY_HOP.contains(name) {
         Fate::HopByHop
-    } else if FORGED.contains(name) || FORGED_PREFIXES.begin(name) {
-        Fate::Forged
     } else if METHOD_OVERRIDES.contains(name) {
         Fate::MethodOverride
-    } else if EXACT_ONLY.contains(name)
-        && name
-            .iter()
-            .any(|byte| !byte.is_ascii_alphanumeric() && *byte != b'-')
-    {
-        Fate::Forged
-    } else {
+    } else if EXACT_ONLY.contains(name) && is_exact {
         Fate::Kept
+    } else {
+        Fate::Forged
     }
 }
 

@@ -141,11 +141,14 @@ pub fn normalise_declared(path: &str) -> Result<String, PathProblem> {
     }
 }
 
+/// [`literal_prefix`] tries every beginning, so it looks at no more than this.
+const LITERAL_BYTES_MAX: usize = 2048;
+
 /// For a declared path that cannot be routed: the normalised text before the first trouble. Every
 /// path that it can have meant begins so; a *string* prefix of it, closed, stands in its place (R3).
 #[must_use]
 pub fn literal_prefix(path: &str) -> String {
-    let mut end = path.len().min(PATH_BYTES_MAX);
+    let mut end = path.len().min(LITERAL_BYTES_MAX);
     while end > 0 {
         if let Some(normal) = path
             .get(..end)

@@ -1,3 +1,5 @@
+//! What compiles to a chain, what refuses to, and whom a chain lets pass.
+
 use std::collections::BTreeMap;
 
 use model::module::{

@@ -344,3 +344,27 @@ pub const NO_TRAILER: Names<21> = Names::new([
 /// Families of such fields.
 pub const NO_TRAILER_PREFIXES: Prefixes<5> =
     Prefixes::new(["accept", "access-control-", "content-", "if-", "sec-"]);
+
+/// All whole names that do not simply go on, so that one look-up settles almost every header.
+pub const SPECIAL: Names<67> = Names::new(joined([
+    &HOP_BY_HOP.names,
+    &FORGED.names,
+    &METHOD_OVERRIDES.names,
+    &EXACT_ONLY.names,
+]));
+
+const fn joined<const N: usize>(lists: [&[&'static str]; 4]) -> [&'static str; N] {
+    let mut all = [""; N];
+    let (mut list, mut at) = (0, 0);
+    while list < lists.len() {
+        let mut next = 0;
+        while next < lists[list].len() {
+            all[at] = lists[list][next];
+            at += 1;
+            next += 1;
+        }
+        list += 1;
+    }
+    assert!(at == N, "every name is in");
+    all
+}

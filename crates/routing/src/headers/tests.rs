@@ -1,8 +1,13 @@
+//! The lists of names, in every spelling, and the filters made of them.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::module::HeaderChanges;
 
-use super::{names::Names, *};
+use super::{
+    names::{FORGED, Names},
+    *,
+};
 use crate::modules::headers::Direction;
 
 fn nominations<'r>(values: &[&'r str]) -> Nominations<'r> {
@@ -147,6 +152,7 @@ fn every_entry_is_a_name_that_its_list_finds() {
     check(&EXACT_ONLY);
     check(&NEVER_NOMINATED);
     check(&NO_TRAILER);
+    check(&SPECIAL);
     for prefix in FORGED_PREFIXES.all() {
         assert!(
             FORGED_PREFIXES.begin(format!("{prefix}x").to_ascii_uppercase().as_bytes()),

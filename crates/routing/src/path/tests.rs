@@ -1,3 +1,5 @@
+//! Spellings one by one, and properties of the normaliser on random texts.
+
 use proptest::prelude::*;
 
 use super::*;

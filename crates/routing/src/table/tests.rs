@@ -1,3 +1,5 @@
+//! Look-ups against the oracle, ambiguous paths against backends with random habits, handshakes.
+
 use std::{collections::BTreeMap, net::IpAddr};
 
 use model::{
