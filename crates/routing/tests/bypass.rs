@@ -158,7 +158,12 @@ impl Head {
                 b":scheme" => head.scheme = Some(text(value)?),
                 b":authority" => head.authority = Some(text(value)?),
                 b":path" => head.target = text(value)?,
-                b"connection" => return Err(Refusal::BadHeader),
+                // RFC 9113 section 8.2.2.
+                b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding"
+                | b"upgrade" => {
+                    return Err(Refusal::BadHeader);
+                }
+                b"te" if value != b"trailers" => return Err(Refusal::BadHeader),
                 _ => head.headers.push((name.clone(), value.clone())),
             }
         }
