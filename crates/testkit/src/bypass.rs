@@ -442,67 +442,6 @@ fn unescape(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// A request as the first bytes of an HTTP/2 connection (RFC 9113): preface, settings, HEADERS,
-/// DATA and trailers on stream 1. Nothing is checked and nothing compressed, so that what no
-/// client library would send can be sent.
-#[must_use]
-pub fn http2_bytes(headers: &Fields, body: Option<&[u8]>, trailers: &Fields) -> Vec<u8> {
-    const DATA: u8 = 0;
-    const HEADERS: u8 = 1;
-    const SETTINGS: u8 = 4;
-    const END_STREAM: u8 = 1;
-    const END_HEADERS: u8 = 4;
-    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
-    bytes.extend(frame(SETTINGS, 0, 0, &[]));
-    let last = |is_last: bool| if is_last { END_STREAM } else { 0 };
-    let flags = END_HEADERS | last(body.is_none() && trailers.is_empty());
-    bytes.extend(frame(HEADERS, flags, 1, &hpack(headers)));
-    if let Some(body) = body {
-        bytes.extend(frame(DATA, last(trailers.is_empty()), 1, body));
-    }
-    if !trailers.is_empty() {
-        bytes.extend(frame(
-            HEADERS,
-            END_HEADERS | END_STREAM,
-            1,
-            &hpack(trailers),
-        ));
-    }
-    bytes
-}
-
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(payload.len())
-        .expect("a small frame")
-        .to_be_bytes();
-    assert!(length[0] == 0 && payload.len() <= 16_384, "one frame");
-    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
-}
-
-/// Literals without indexing and without Huffman coding (RFC 7541 section 6.2.2).
-fn hpack(fields: &Fields) -> Vec<u8> {
-    let mut block = Vec::new();
-    for (name, value) in fields {
-        block.push(0);
-        for text in [name, value] {
-            if let Some(short) = u8::try_from(text.len()).ok().filter(|length| *length < 127) {
-                block.push(short);
-            } else {
-                // A 7-bit prefix full of ones, then the rest in groups of seven bits.
-                block.push(127);
-                let mut rest = text.len() - 127;
-                while rest >= 128 {
-                    block.push(u8::try_from(rest % 128).expect("seven bits") | 128);
-                    rest /= 128;
-                }
-                block.push(u8::try_from(rest).expect("seven bits"));
-            }
-            block.extend(text);
-        }
-    }
-    block
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -544,23 +483,5 @@ mod tests {
                 );
             }
         }
-    }
-
-    #[test]
-    fn an_http2_connection_is_written_as_the_rfc_says() {
-        let field = |name: &str, value: &str| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
-        let long = "v".repeat(300);
-        let bytes = http2_bytes(
-            &vec![field(":path", "/"), field("a", &long)],
-            Some(b"xy"),
-            &vec![field("t", "")],
-        );
-        let frames = &bytes[24..];
-        assert_eq!(&frames[..9], [0, 0, 0, 4, 0, 0, 0, 0, 0]);
-        assert_eq!(&frames[9..18], [0, 1, 59, 1, 4, 0, 0, 0, 1]);
-        assert_eq!(&frames[18..30], b"\x00\x05:path\x01/\x00\x01a");
-        assert_eq!(&frames[30..33], [127, 173, 1]);
-        assert_eq!(&frames[333..344], [0, 0, 2, 0, 0, 0, 0, 0, 1, b'x', b'y']);
-        assert_eq!(&frames[344..], [0, 0, 4, 1, 5, 0, 0, 0, 1, 0, 1, b't', 0]);
     }
 }
