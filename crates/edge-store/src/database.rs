@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use edge_state::{state::EdgeState, verify::verify};
 use redb::{
     Builder, Database, Durability, ReadTransaction, ReadableDatabase, ReadableTable,
-    TableDefinition, TableError, WriteTransaction,
+    StorageBackend, TableDefinition, WriteTransaction,
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -43,9 +43,10 @@ pub(crate) enum DatabaseError {
 /// Sorts redb's errors by cure: damage is for people, everything else is worth another try.
 fn sort(error: impl Into<redb::Error>) -> DatabaseError {
     match error.into() {
-        error @ (redb::Error::Corrupted(_) | redb::Error::UpgradeRequired(_)) => {
-            DatabaseError::Unreadable(error.to_string())
-        }
+        error @ (redb::Error::Corrupted(_)
+        | redb::Error::UpgradeRequired(_)
+        | redb::Error::TableDoesNotExist(_)
+        | redb::Error::TableTypeMismatch { .. }) => DatabaseError::Unreadable(error.to_string()),
         redb::Error::Io(error) if error.kind() == std::io::ErrorKind::InvalidData => {
             DatabaseError::Unreadable(error.to_string())
         }
@@ -53,16 +54,16 @@ fn sort(error: impl Into<redb::Error>) -> DatabaseError {
     }
 }
 
-/// Opens the database, checks every page of it, and reads the state.
+/// Opens the database, checks every page of it, and reads the state. Where there is none, makes
+/// one beside its place first, so that a crash leaves none rather than half of one.
 pub(crate) fn open<D: Disk>(disk: &mut D) -> Result<(Database, EdgeState), DatabaseError> {
-    let backend = disk
-        .database()
-        .map_err(|error| DatabaseError::Disk(error.to_string()))?;
-    let database = Builder::new()
-        .set_cache_size(CACHE_BYTES)
-        .set_check_integrity_on_open(true)
-        .create_with_backend(backend)
-        .map_err(sort)?;
+    let failed = |error: std::io::Error| DatabaseError::Disk(error.to_string());
+    if !disk.has_database().map_err(failed)? {
+        let nothing = EdgeState::default();
+        save(&on(disk.draft().map_err(failed)?)?, &nothing, &nothing)?;
+        disk.adopt_draft().map_err(failed)?;
+    }
+    let database = on(disk.database().map_err(failed)?)?;
     let state = load(&database)?;
     if let Err(findings) = verify(&state) {
         let list: Vec<_> = findings.iter().map(ToString::to_string).collect();
@@ -71,13 +72,17 @@ pub(crate) fn open<D: Disk>(disk: &mut D) -> Result<(Database, EdgeState), Datab
     Ok((database, state))
 }
 
+fn on(backend: impl StorageBackend) -> Result<Database, DatabaseError> {
+    let mut builder = Builder::new();
+    builder
+        .set_cache_size(CACHE_BYTES)
+        .set_check_integrity_on_open(true);
+    builder.create_with_backend(backend).map_err(sort)
+}
+
 fn load(database: &Database) -> Result<EdgeState, DatabaseError> {
     let transaction = database.begin_read().map_err(sort)?;
-    let numbers = match transaction.open_table(NUMBERS) {
-        Ok(numbers) => numbers,
-        Err(TableError::TableDoesNotExist(_)) => return Ok(EdgeState::default()),
-        Err(error) => return Err(sort(error)),
-    };
+    let numbers = transaction.open_table(NUMBERS).map_err(sort)?;
     let number = |name: &str| {
         let found = numbers.get(name).map_err(sort)?;
         let missing = || DatabaseError::Unreadable(format!("it has no {name}"));

@@ -17,6 +17,7 @@ use crate::{disk::Disk, journal};
 const LOCK: &str = "lock";
 const DEMO: &str = "demo";
 const STATE: &str = "state.redb";
+const DRAFT: &str = "state.redb.new";
 const CLOSINGS: &str = "closings";
 
 /// Why a data directory cannot be used.
@@ -166,17 +167,37 @@ fn closings(directory: &Path) -> Result<File, DirectoryError> {
     private_file(&path).map_err(about(&path))
 }
 
+fn backend(file: File) -> io::Result<FileBackend> {
+    FileBackend::new(file).map_err(|error| io::Error::other(error.to_string()))
+}
+
 impl Disk for Directory {
     type Backend = FileBackend;
 
+    fn has_database(&self) -> io::Result<bool> {
+        self.path.join(STATE).try_exists()
+    }
+
+    fn draft(&mut self) -> io::Result<FileBackend> {
+        let file = private_file(&self.path.join(DRAFT))?;
+        file.set_len(0)?;
+        backend(file)
+    }
+
+    fn adopt_draft(&mut self) -> io::Result<()> {
+        let draft = self.path.join(DRAFT);
+        File::open(&draft)?.sync_all()?;
+        fs::rename(draft, self.path.join(STATE))?;
+        File::open(&self.path)?.sync_all()
+    }
+
     fn database(&mut self) -> io::Result<FileBackend> {
-        let path = self.path.join(STATE);
-        let is_new = !path.exists();
-        let file = private_file(&path)?;
-        if is_new {
-            File::open(&self.path)?.sync_all()?;
-        }
-        FileBackend::new(file).map_err(|error| io::Error::other(error.to_string()))
+        backend(
+            OpenOptions::new()
+                .read(true)
+                .write(true)
+                .open(self.path.join(STATE))?,
+        )
     }
 
     fn read_journal(&mut self) -> io::Result<Vec<u8>> {

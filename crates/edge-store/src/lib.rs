@@ -13,6 +13,10 @@ mod disk;
 mod journal;
 mod published;
 mod store;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 mod worker;
 
 pub use directory::DirectoryError;
