@@ -1,0 +1,96 @@
+//! API keys: how tokens look, and the two that the first start makes.
+
+use std::{
+    fs,
+    io::Write as _,
+    os::unix::fs::OpenOptionsExt as _,
+    path::Path,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use anyhow::Context as _;
+use edge_state::{
+    command::{Command, Texts},
+    state::Role,
+};
+use edge_store::{Store, Writer};
+use model::{
+    id::{KeyId, base62},
+    secret::{Digest, Secret},
+};
+use sha2::{Digest as _, Sha256};
+use translation::digest::DigestKey;
+
+use crate::paths;
+
+/// 2014-05-13T16:53:20Z: seconds in ids count from here (KSUID).
+const EPOCH_SECS: u64 = 1_400_000_000;
+
+/// A new token and its key's id: 27 characters that the two share, an underscore, and 21 more
+/// beginning with a digit (edge API, form of keys).
+fn new_token() -> anyhow::Result<(KeyId, Secret)> {
+    let mut id = [0; 20];
+    let mut secret = [0; 20];
+    getrandom::fill(&mut id).context("no randomness")?;
+    getrandom::fill(&mut secret).context("no randomness")?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let secs = u32::try_from(now.saturating_sub(EPOCH_SECS)).unwrap_or(u32::MAX);
+    id[..4].copy_from_slice(&secs.to_be_bytes());
+    let tail = base62(secret);
+    let token = format!("{}_{}{}", base62(id), secret[0] % 10, &tail[tail.len() - 20..]);
+    Ok((KeyId::from_bits(id), Secret::new(token)))
+}
+
+/// The digest under which a token is kept.
+pub(crate) fn token_digest(token: &Secret) -> Digest {
+    Digest(Sha256::digest(token.expose()).into())
+}
+
+/// The key of the digests (R9): derived from the controller's token, so that replicas share it
+/// and whoever only reads the edge cannot make one.
+pub(crate) fn digest_key(controller_token: &Secret) -> DigestKey {
+    let mut hash = Sha256::new();
+    hash.update(b"portcullis digest key\0");
+    hash.update(controller_token.expose());
+    DigestKey::new(hash.finalize().to_vec())
+}
+
+/// Makes sure that `DATA_DIR/api-key` and `DATA_DIR/controller-key` are there and valid.
+pub(crate) async fn ensure(store: &Store, data_dir: &Path) -> anyhow::Result<()> {
+    let wanted = [
+        (paths::api_key(data_dir), Role::Write, "made at the first start, for portcullis get and status"),
+        (paths::controller_key(data_dir), Role::Controller, "made at the first start, for portcullis controller"),
+    ];
+    for (path, role, description) in wanted {
+        let known = path.exists()
+            && paths::read_key(&path).ok().is_some_and(|token| {
+                store.current().find_key(&token_digest(&token)).is_some_and(|(_, found)| found == role)
+            });
+        if known {
+            continue;
+        }
+        let (id, token) = new_token()?;
+        write_private(&path, token.expose())?;
+        let command = Command::CreateKey {
+            id,
+            role,
+            token_digest: token_digest(&token),
+            texts: Texts { description: Some(description.to_owned()), metadata: None },
+        };
+        store.apply(command, &Writer::EDGE).await.context("the first API keys cannot be made")?;
+    }
+    Ok(())
+}
+
+/// Writes a file that only its owner can read, whole or not at all.
+fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
+    let draft = path.with_extension("new");
+    let write = || -> std::io::Result<()> {
+        let _stale = fs::remove_file(&draft);
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+        writeln!(file, "{text}")?;
+        file.sync_all()?;
+        fs::rename(&draft, path)
+    };
+    write().with_context(|| format!("{} cannot be written", path.display()))
+}
