@@ -34,10 +34,9 @@ impl Admission {
         subject: Subject,
         log: Option<&mut RouteSeen>,
     ) -> Result<Self, Refusal> {
-        let check_handshake = worker.shared.defences.handshake;
         let mut published = worker.store.load();
         for _ in 0..TABLES_MAX {
-            let (edge, admitted) = subject.judge(&published.table, check_handshake)?;
+            let (edge, admitted) = subject.judge(&published.table, &worker.shared.defences)?;
             let newest = worker.store.load();
             if !Arc::ptr_eq(&published, &newest) {
                 published = newest;

@@ -77,7 +77,11 @@ impl Peer {
         handshake: Rc<Handshake>,
         version: Version,
     ) -> Rc<Self> {
-        let address = canonical(address.ip());
+        let address = if worker.shared.defences.addresses {
+            canonical(address.ip())
+        } else {
+            address.ip()
+        };
         let text = address.to_string();
         Rc::new(Self {
             worker,

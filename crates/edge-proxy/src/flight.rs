@@ -20,7 +20,7 @@ use routing::{
 };
 
 use crate::{
-    options::Timeouts,
+    options::{Defences, Timeouts},
     watch::{Bell, Clock, Tick, overdue},
 };
 
@@ -79,20 +79,27 @@ impl Subject {
     pub(crate) fn judge<'t>(
         &self,
         table: &'t Table,
-        check_handshake: bool,
+        defences: &Defences,
     ) -> Result<(&'t Arc<EdgeEntry>, Admitted<'t>), Refusal> {
         if let Some(reason) = table.refuses_everything() {
             return Err(reason);
         }
         let entry = table.host(&self.host).ok_or(Refusal::UnknownHost)?;
-        if check_handshake {
+        if defences.handshake {
             table.check_handshake(&self.handshake, &self.host, &entry.edge)?;
         }
         let path = self.target.path();
         if table.is_reserved(path) {
             return Err(Refusal::NoRoute);
         }
-        let route = entry.edge.select(path).route()?;
+        let route = if defences.readings {
+            entry.edge.select(path).route()?
+        } else {
+            let mut routes = entry.edge.routes().iter();
+            routes
+                .find(|route| route.place.matches(path))
+                .ok_or(Refusal::NoRoute)?
+        };
         let facts = Facts::new(self.peer, self.method.as_str(), &self.host, path);
         Ok((&entry.edge, route.admit(&facts)?))
     }
@@ -215,7 +222,7 @@ impl Flight {
     }
 
     /// Judges it by a new table. What is not admitted any more has the grace to end.
-    pub(crate) fn judge_again(&self, table: &Table, check_handshake: bool, grace: Duration) {
+    pub(crate) fn judge_again(&self, table: &Table, defences: &Defences, grace: Duration) {
         if table
             .host(&self.subject.host)
             .is_some_and(|entry| Arc::ptr_eq(&entry.edge, &self.edge.borrow()))
@@ -224,7 +231,7 @@ impl Flight {
         {
             return;
         }
-        match self.subject.judge(table, check_handshake) {
+        match self.subject.judge(table, defences) {
             Ok((edge, _)) => {
                 *self.edge.borrow_mut() = Arc::clone(edge);
                 self.revoked_since.set(0);

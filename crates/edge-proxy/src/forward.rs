@@ -88,6 +88,9 @@ pub(crate) fn stripped(
         } else {
             !is_framing(name)
         };
+        if !defences.trailers && **name == header::TRAILER {
+            return false;
+        }
         !kept || **name == header::CONTENT_LENGTH || **name == header::EXPECT
     };
     headers.keys().filter(goes).cloned().collect()

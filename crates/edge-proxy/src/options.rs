@@ -213,6 +213,10 @@ pub struct Defences {
     pub host: bool,
     /// Spellings of one path that matching and backend read differently.
     pub path: bool,
+    /// Paths that backends may read as another route's.
+    pub readings: bool,
+    /// Spellings of an address.
+    pub addresses: bool,
     /// Headers that only the edge may set.
     pub headers: bool,
     /// Trailers.
@@ -234,11 +238,35 @@ impl Defences {
             line_endings: true,
             host: true,
             path: true,
+            readings: true,
+            addresses: true,
             headers: true,
             trailers: true,
             methods: true,
             upgrades: true,
             handshake: true,
         }
+    }
+
+    /// All on but one, by its name in the corpus.
+    #[must_use]
+    pub fn without(name: &str) -> Option<Self> {
+        let mut defences = Self::all();
+        let defence = match name {
+            "framing" => &mut defences.framing,
+            "line_endings" => &mut defences.line_endings,
+            "host" => &mut defences.host,
+            "path" => &mut defences.path,
+            "readings" => &mut defences.readings,
+            "addresses" => &mut defences.addresses,
+            "headers" => &mut defences.headers,
+            "trailers" => &mut defences.trailers,
+            "methods" => &mut defences.methods,
+            "upgrades" => &mut defences.upgrades,
+            "handshake" => &mut defences.handshake,
+            _ => return None,
+        };
+        *defence = false;
+        Some(defences)
     }
 }

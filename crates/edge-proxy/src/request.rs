@@ -19,6 +19,8 @@ use crate::{codec::head::HeadError, options::Defences};
 #[derive(Debug)]
 pub(crate) struct Asked<'h> {
     pub(crate) authority: Authority<'h>,
+    /// The host that is matched: that of the authority.
+    pub(crate) host: Box<str>,
     /// The normalised path, and the query as it came.
     pub(crate) target: PathAndQuery,
     pub(crate) nominations: Nominations<'h>,
@@ -48,7 +50,10 @@ pub(crate) fn read<'h>(
     }
     check_expectation(&head.headers)?;
     host::check_scheme(head.uri.scheme_str(), scheme).map_err(host_refusal)?;
-    let authority = authority(head, version, scheme, defences)?;
+    if head.uri.scheme().is_none() && head.uri.authority().is_some() && defences.methods {
+        return Err(Refusal::TargetForm);
+    }
+    let (authority, host) = authority(head, version, scheme, defences)?;
     let target = target(
         head.uri.path_and_query().ok_or(Refusal::TargetForm)?,
         defences,
@@ -72,6 +77,7 @@ pub(crate) fn read<'h>(
     };
     Ok(Asked {
         authority,
+        host,
         target,
         nominations,
         upgrade,
@@ -135,7 +141,7 @@ fn authority<'h>(
     version: Version,
     scheme: Scheme,
     defences: &Defences,
-) -> Result<Authority<'h>, Refusal> {
+) -> Result<(Authority<'h>, Box<str>), Refusal> {
     let target = head.uri.authority().map(http::uri::Authority::as_str);
     let headers = head
         .headers
@@ -143,13 +149,17 @@ fn authority<'h>(
         .into_iter()
         .map(HeaderValue::as_bytes);
     if defences.host {
-        return host::requested(version, scheme, target, headers).map_err(host_refusal);
+        let authority = host::requested(version, scheme, target, headers).map_err(host_refusal)?;
+        let host = authority.host().into();
+        return Ok((authority, host));
     }
     let first = headers
         .into_iter()
         .next()
         .and_then(|value| std::str::from_utf8(value).ok());
-    Authority::parse(first.or(target).ok_or(Refusal::HostMissing)?).map_err(host_refusal)
+    let text = first.or(target).ok_or(Refusal::HostMissing)?;
+    let host = text.split(':').next().unwrap_or_default().into();
+    Ok((Authority::parse(text).map_err(host_refusal)?, host))
 }
 
 fn target(given: &PathAndQuery, defences: &Defences) -> Result<PathAndQuery, Refusal> {
@@ -207,7 +217,7 @@ pub(crate) const fn head_refusal(error: HeadError) -> Refusal {
         HeadError::Host => Refusal::HostDuplicate,
         HeadError::TooLarge => Refusal::HeadersTooLarge,
         HeadError::TargetTooLong => Refusal::UriTooLong,
-        HeadError::Fragment => Refusal::PathCharacter,
+        HeadError::Target => Refusal::MalformedRequest,
     }
 }
 

@@ -165,11 +165,11 @@ async fn pass(
     let defences = &worker.shared.defences;
     let has_body = !body.is_end_stream();
     let asked = request::read(&head, peer.version, peer.scheme, has_body, defences)?;
-    record.asks(&head.method, asked.authority.host(), asked.target.path());
+    record.asks(&head.method, &asked.host, asked.target.path());
     let subject = Subject {
         peer: peer.address,
         method: head.method.clone(),
-        host: asked.authority.host().into(),
+        host: asked.host.clone(),
         target: asked.target.clone(),
         handshake: Rc::clone(&peer.handshake),
     };

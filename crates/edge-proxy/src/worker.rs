@@ -238,8 +238,8 @@ async fn tick(worker: Rc<Worker>) {
 /// Judges what is in flight again whenever a table is published (R12).
 async fn revoke(worker: Rc<Worker>) {
     let mut revisions = worker.store.subscribe();
-    let (check_handshake, grace) = (
-        worker.shared.defences.handshake,
+    let (shared, grace) = (
+        Arc::clone(&worker.shared),
         grace(worker.shared.revoke_grace),
     );
     // The store is gone when the process ends; what was published last stays in force.
@@ -247,7 +247,7 @@ async fn revoke(worker: Rc<Worker>) {
         let published = worker.store.current();
         worker
             .flights
-            .each(|flight| flight.judge_again(&published.table, check_handshake, grace));
+            .each(|flight| flight.judge_again(&published.table, &shared.defences, grace));
     }
 }
 

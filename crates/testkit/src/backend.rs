@@ -31,6 +31,16 @@ impl Backend {
     /// Starts one.
     #[must_use]
     pub fn start(name: &str) -> Self {
+        Self::start_with(name, true)
+    }
+
+    /// Starts one that answers 200 to every upgrade.
+    #[must_use]
+    pub fn never_switching(name: &str) -> Self {
+        Self::start_with(name, false)
+    }
+
+    fn start_with(name: &str, switches: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port on loopback");
         let backend = Self {
             address: listener.local_addr().expect("it is bound"),
@@ -41,7 +51,7 @@ impl Backend {
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (name, seen) = (name.clone(), seen.clone());
-                thread::spawn(move || serve(stream, &name, &seen));
+                thread::spawn(move || serve(stream, &name, switches, &seen));
             }
         });
         backend
@@ -64,7 +74,7 @@ impl Backend {
 }
 
 /// Serves one connection until it ends; errors end it, as a backend's would.
-fn serve(stream: TcpStream, name: &str, seen: &Backend) -> Option<()> {
+fn serve(stream: TcpStream, name: &str, switches: bool, seen: &Backend) -> Option<()> {
     stream
         .set_read_timeout(Some(Duration::from_secs(120)))
         .ok()?;
@@ -110,7 +120,7 @@ fn serve(stream: TcpStream, name: &str, seen: &Backend) -> Option<()> {
                 last.push(answer.clone());
             }
         }
-        if let Some(key) = header("sec-websocket-key") {
+        if let Some(key) = header("sec-websocket-key").filter(|_| switches) {
             let accept = tungstenite::handshake::derive_accept_key(key.as_bytes());
             write!(
                 writer,

@@ -4,6 +4,8 @@
 //! readings is let through: RFC 9112 allows a recipient to refuse all of it. The functions here are
 //! pure; `guard` runs them over a connection's bytes.
 
+use http::Uri;
+
 use crate::options::Defences;
 
 /// Why a message is refused before it is parsed.
@@ -39,9 +41,9 @@ pub(crate) enum HeadError {
     /// More bytes or headers than allowed.
     #[error("the request head is too large")]
     TooLarge,
-    /// A `#` in the target, which parsers cut off or do not.
-    #[error("the request target holds a fragment")]
-    Fragment,
+    /// A target that is none, or whose end parsers see in different places (`#`).
+    #[error("the request target is malformed")]
+    Target,
     /// A longer target than allowed.
     #[error("the request target is too long")]
     TargetTooLong,
@@ -136,14 +138,24 @@ fn request_line(line: &[u8], limits: HeadLimits, defences: &Defences) -> Result<
     if !fine && defences.line_endings {
         return Err(HeadError::RequestLine);
     }
-    if defences.path && target.contains(&b'#') {
-        return Err(HeadError::Fragment);
+    if !is_plain_target(target)
+        && (defences.path && target.contains(&b'#') || Uri::try_from(target).is_err())
+    {
+        return Err(HeadError::Target);
     }
     match version {
         b"HTTP/1.1" => Ok(false),
         b"HTTP/1.0" => Ok(true),
         _ => Err(HeadError::Version),
     }
+}
+
+/// Whether the parser takes a target in any case; others are tried, so that it is we who refuse.
+fn is_plain_target(target: &[u8]) -> bool {
+    target.first() == Some(&b'/')
+        && !target
+            .iter()
+            .any(|byte| matches!(byte, b'<' | b'>' | b'`' | b'"' | b'#'))
 }
 
 fn header_line<'a>(line: &'a [u8], defences: &Defences) -> Result<(&'a [u8], &'a [u8]), HeadError> {
@@ -325,6 +337,8 @@ mod tests {
             ("G(T / HTTP/1.1", HeadError::RequestLine),
             ("GET / HTTP/2.0", HeadError::Version),
             ("GET /", HeadError::RequestLine),
+            ("GET /a#b HTTP/1.1", HeadError::Target),
+            ("GET https://a\\@b/ HTTP/1.1", HeadError::Target),
             ("", HeadError::RequestLine),
         ] {
             assert_eq!(verdict(&format!("{line}\r\n\r\n")), Err(error), "{line:?}");

@@ -1,6 +1,10 @@
 //! A whole edge for a test: a store in a directory of its own, and the data plane on free ports.
 
-#![allow(dead_code, reason = "each test file uses its part of it")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "each test file uses its part of it"
+)]
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,0 +1,208 @@
+//! What is revoked stops (R12): tunnels and answers in flight are judged again by the new set.
+
+mod common;
+
+use std::{
+    io::{Read, Write},
+    net::TcpListener,
+    time::{Duration, Instant},
+};
+
+use common::{Edge, address, host, prefix};
+use model::module::TlsVersion;
+use testkit::{backend::Backend, client::Connection, wait};
+use tungstenite::{Message, WebSocket};
+
+fn quick() -> Edge {
+    Edge::start_with(|options| options.revoke_grace = Duration::from_secs(1))
+}
+
+fn echoes(socket: &mut WebSocket<Connection>) -> bool {
+    socket.send(Message::text("ping")).is_ok()
+        && socket
+            .read()
+            .is_ok_and(|message| message == Message::text("ping"))
+}
+
+/// Waits until a tunnel has ended; how long that took.
+fn until_cut(socket: &mut WebSocket<Connection>) -> Duration {
+    let begun = Instant::now();
+    while echoes(socket) {
+        assert!(
+            begun.elapsed() < Duration::from_secs(5),
+            "the tunnel is still open"
+        );
+    }
+    begun.elapsed()
+}
+
+#[test]
+fn a_tunnel_lives_on_where_the_new_set_admits_it_and_ends_where_not() {
+    let edge = quick();
+    let backend = Backend::start("app");
+    let app = edge.backend("app", &[backend.address]);
+    let other = Backend::start("other");
+    edge.declare(host("a.example").route(prefix("/").to(&app)));
+    edge.declare(host("b.example").route(prefix("/").to(&app)));
+    let client = edge.client();
+    let mut stays = client
+        .from_address(address(7))
+        .websocket("a.example", "/ws")
+        .expect("a tunnel");
+    let mut goes = client
+        .from_address(address(8))
+        .websocket("a.example", "/ws")
+        .expect("a tunnel");
+    let mut elsewhere = client
+        .from_address(address(8))
+        .websocket("b.example", "/ws")
+        .expect("a tunnel");
+    assert!(echoes(&mut stays) && echoes(&mut goes) && echoes(&mut elsewhere));
+    let policy = edge.policy(&["127.0.0.7/32"]);
+    let moved = edge.backend("moved", &[other.address]);
+    edge.declare(host("a.example").route(prefix("/").to(&moved).only_from(&policy)));
+    assert!(
+        until_cut(&mut goes) <= Duration::from_secs(1),
+        "within the grace"
+    );
+    assert!(
+        echoes(&mut stays),
+        "the new set admits it: another backend is for new requests"
+    );
+    assert!(
+        echoes(&mut elsewhere),
+        "another host is none of its business"
+    );
+    edge.declare(host("a.example").route(prefix("/")));
+    assert!(
+        until_cut(&mut stays) <= Duration::from_secs(1),
+        "a closed route lets nothing go on"
+    );
+    edge.undeclare("b.example");
+    assert!(
+        until_cut(&mut elsewhere) <= Duration::from_secs(1),
+        "a host that is gone lets nothing go on"
+    );
+    assert_eq!(edge.running.metrics().cut, 3);
+}
+
+#[test]
+fn a_tunnel_is_judged_by_the_demands_on_its_handshake_too() {
+    let edge = quick();
+    let backend = Backend::start("app");
+    let app = edge.backend("app", &[backend.address]);
+    edge.declare(host("a.example").route(prefix("/").to(&app)));
+    let mut old = edge
+        .client()
+        .with_tls_1_2()
+        .websocket("a.example", "/")
+        .expect("a tunnel");
+    let mut new = edge.client().websocket("a.example", "/").expect("a tunnel");
+    assert!(echoes(&mut old) && echoes(&mut new));
+    edge.declare(
+        host("a.example")
+            .tls_minimum(TlsVersion::V1_3)
+            .route(prefix("/").to(&app)),
+    );
+    assert!(until_cut(&mut old) <= Duration::from_secs(1));
+    assert!(echoes(&mut new));
+}
+
+#[test]
+fn a_narrower_closed_route_takes_what_the_broader_one_let_through() {
+    let edge = quick();
+    let backend = Backend::start("app");
+    let app = edge.backend("app", &[backend.address]);
+    edge.declare(host("a.example").route(prefix("/").to(&app)));
+    let mut inside = edge
+        .client()
+        .websocket("a.example", "/admin/ws")
+        .expect("a tunnel");
+    let mut outside = edge
+        .client()
+        .websocket("a.example", "/ws")
+        .expect("a tunnel");
+    edge.declare(
+        host("a.example")
+            .route(prefix("/").to(&app))
+            .route(prefix("/admin")),
+    );
+    assert!(until_cut(&mut inside) <= Duration::from_secs(1));
+    assert!(echoes(&mut outside));
+}
+
+#[test]
+fn an_answer_in_flight_is_cut_when_its_route_closes() {
+    let edge = quick();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let app = edge.backend("app", &[listener.local_addr().expect("bound")]);
+    edge.declare(host("a.example").route(prefix("/").to(&app)));
+    // Streams without end.
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+            .expect("sent");
+        while stream.write_all(b"4\r\ndrip\r\n").is_ok() {
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+    });
+    let mut connection = edge.client().open("a.example").expect("a connection");
+    connection
+        .write_all(b"GET / HTTP/1.1\r\nhost: a.example\r\n\r\n")
+        .expect("sent");
+    let mut some = [0; 200];
+    connection.read_exact(&mut some).expect("it streams");
+    edge.declare(host("a.example").route(prefix("/")));
+    let begun = Instant::now();
+    let mut rest = Vec::new();
+    connection.read_to_end(&mut rest).unwrap_or_default();
+    assert!(
+        begun.elapsed() <= Duration::from_secs(1),
+        "within the grace"
+    );
+    assert!(
+        !rest.ends_with(b"0\r\n\r\n"),
+        "an answer that was cut does not look whole"
+    );
+    wait::until("it is counted", Duration::from_secs(2), || {
+        match edge.running.metrics() {
+            metrics if metrics.cut == 1 && metrics.requests_in_flight == 0 => Ok(()),
+            metrics => Err(metrics),
+        }
+    });
+}
+
+#[test]
+fn a_request_that_waits_for_its_backend_is_refused_when_its_route_closes() {
+    let edge = quick();
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let app = edge.backend("app", &[silent.local_addr().expect("bound")]);
+    edge.declare(host("a.example").route(prefix("/").to(&app)));
+    let client = edge.client();
+    let waiting = std::thread::spawn(move || client.get("a.example", "/").expect("an answer"));
+    let (_held, _) = silent.accept().expect("the request is at the backend");
+    edge.declare(host("a.example").route(prefix("/")));
+    let answer = waiting.join().expect("no panic");
+    assert_eq!(
+        (answer.status, answer.header("ngrok-error-code")),
+        (503, Some("ERR_PORTCULLIS_REVOKED"))
+    );
+}
+
+#[test]
+fn a_change_that_is_taken_back_within_the_grace_cuts_nothing() {
+    let edge = Edge::start_with(|options| options.revoke_grace = Duration::from_secs(3));
+    let backend = Backend::start("app");
+    let app = edge.backend("app", &[backend.address]);
+    edge.declare(host("a.example").route(prefix("/").to(&app)));
+    let mut socket = edge.client().websocket("a.example", "/").expect("a tunnel");
+    assert!(echoes(&mut socket));
+    edge.declare(host("a.example").route(prefix("/")));
+    edge.declare(host("a.example").route(prefix("/").to(&app)));
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(3500) {
+        assert!(echoes(&mut socket));
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+}
