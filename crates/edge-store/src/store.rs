@@ -15,7 +15,7 @@ use crate::{
     directory::{Directory, DirectoryError},
     disk::Disk,
     published::Published,
-    worker::{Message, Worker},
+    worker::{Message, Shared, Worker},
 };
 
 /// How many commands may wait. More wait outside, with their callers.
@@ -148,8 +148,7 @@ impl Drop for RefuseOnPanic {
 /// behind it, and with it the lock of the directory.
 #[derive(Clone)]
 pub struct Store {
-    published: Arc<ArcSwap<Published>>,
-    revisions: watch::Receiver<u64>,
+    shared: Shared,
     commands: mpsc::Sender<Message>,
     clock: Clock,
 }
@@ -166,7 +165,7 @@ impl Store {
     }
 
     pub(crate) fn open_on(disk: impl Disk, options: &Options) -> Result<Self, OpenError> {
-        let (worker, published, revisions) = Worker::open(disk, options)?;
+        let (worker, shared) = Worker::open(disk, options)?;
         let (commands, queue) = mpsc::channel(QUEUE);
         let data_dir = &options.data_dir;
         let failed = |error: std::io::Error| OpenError::Disk {
@@ -177,7 +176,7 @@ impl Store {
             .enable_time()
             .build()
             .map_err(failed)?;
-        let guard = RefuseOnPanic(Arc::clone(&published));
+        let guard = RefuseOnPanic(Arc::clone(&shared.published));
         let run = move || {
             let _guard = guard;
             runtime.block_on(worker.run(queue));
@@ -188,8 +187,7 @@ impl Store {
             .map_err(failed)?;
         let clock = Arc::clone(&options.clock);
         Ok(Self {
-            published,
-            revisions,
+            shared,
             commands,
             clock,
         })
@@ -201,32 +199,44 @@ impl Store {
     pub fn refusing() -> Self {
         let published = Published::refusing();
         let (_, revisions) = watch::channel(published.revision);
-        let (commands, _) = mpsc::channel(1);
-        let clock = Options::new(PathBuf::new()).clock;
-        Self {
-            published: Arc::new(ArcSwap::from_pointee(published)),
+        let (_, saving) = watch::channel(false);
+        let published = Arc::new(ArcSwap::from_pointee(published));
+        let shared = Shared {
+            published,
             revisions,
+            saving,
+        };
+        let (commands, _) = mpsc::channel(1);
+        Self {
+            shared,
             commands,
-            clock,
+            clock: Options::new(PathBuf::new()).clock,
         }
     }
 
     /// What is served now. Cheap; for one request, load once and pass it on.
     #[must_use]
     pub fn load(&self) -> Guard<Arc<Published>> {
-        self.published.load()
+        self.shared.published.load()
     }
 
     /// What is served now, to keep.
     #[must_use]
     pub fn current(&self) -> Arc<Published> {
-        self.published.load_full()
+        self.shared.published.load_full()
     }
 
     /// Tells of every new revision.
     #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<u64> {
-        self.revisions.clone()
+        self.shared.revisions.clone()
+    }
+
+    /// Whether the state can be saved: false from the first save that fails until the state is on
+    /// the disk again. Until then nothing opens or changes, and what must close closes.
+    #[must_use]
+    pub fn saving(&self) -> watch::Receiver<bool> {
+        self.shared.saving.clone()
     }
 
     /// The edge's clock.

@@ -277,10 +277,12 @@ fn when_there_is_room_again_the_store_goes_on_by_itself() {
         assert!(store.apply(close.clone(), &Writer::EDGE).await.is_err());
         assert!(!is_open(&store, 0, "/"));
         disk.set(Fault::None);
-        // Commands are refused until the next attempt to save, and then taken.
-        while store.apply(close.clone(), &Writer::EDGE).await.is_err() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        let mut saving = store.saving();
+        saving
+            .wait_for(|saving| *saving)
+            .await
+            .expect("the store lives");
+        must(&store, close).await;
         let now = store.current();
         store.stop().await;
         let store = Store::open_on(disk, &options(&clock())).expect("it opens");

@@ -61,16 +61,24 @@ pub(crate) struct Worker<D> {
     machine: Machine,
     published: Arc<ArcSwap<Published>>,
     revisions: watch::Sender<u64>,
+    /// Whether the state can be saved.
+    saving: watch::Sender<bool>,
     journal: Entry,
     enforceable: BTreeSet<ModuleKind>,
     limits: Limits,
     clock: Clock,
 }
 
-type Opened<D> = (Worker<D>, Arc<ArcSwap<Published>>, watch::Receiver<u64>);
+/// What every handle reads.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub(crate) published: Arc<ArcSwap<Published>>,
+    pub(crate) revisions: watch::Receiver<u64>,
+    pub(crate) saving: watch::Receiver<bool>,
+}
 
 impl<D: Disk> Worker<D> {
-    pub(crate) fn open(mut disk: D, options: &Options) -> Result<Opened<D>, OpenError> {
+    pub(crate) fn open(mut disk: D, options: &Options) -> Result<(Self, Shared), OpenError> {
         let Options {
             data_dir,
             demo: _,
@@ -97,7 +105,8 @@ impl<D: Disk> Worker<D> {
         })?;
         let table = compile(&state, enforceable, None);
         let published = Published::new(state.clone(), table, None);
-        let (revisions, receiver) = watch::channel(published.revision);
+        let (revisions, new_revisions) = watch::channel(published.revision);
+        let (saving, is_saving) = watch::channel(true);
         let saved = Saved {
             database,
             state: Arc::clone(&published.state),
@@ -110,13 +119,19 @@ impl<D: Disk> Worker<D> {
             machine: Machine::new(state),
             published: Arc::clone(&published),
             revisions,
+            saving,
             journal,
             enforceable: enforceable.clone(),
             limits: limits.clone(),
             clock: Arc::clone(clock),
         };
         worker.close_at_start();
-        Ok((worker, published, receiver))
+        let shared = Shared {
+            published,
+            revisions: new_revisions,
+            saving: is_saving,
+        };
+        Ok((worker, shared))
     }
 
     /// Before anything is served: closes what the journal names and what is overdue (R10, R19).
@@ -301,6 +316,7 @@ impl<D: Disk> Worker<D> {
         let is_first = self.saved.take().is_some();
         if is_first {
             self.retry_at = Instant::now() + RETRY;
+            self.saving.send_replace(false);
         }
         let closed = self.only_close();
         if is_first || closed > 0 {
@@ -379,6 +395,7 @@ impl<D: Disk> Worker<D> {
             Ok(saved) => {
                 self.saved = Some(saved);
                 self.clear_journal();
+                self.saving.send_replace(true);
                 tracing::info!("the state can be saved again");
             }
             Err(error) => tracing::debug!(%error, "the state still cannot be saved"),
