@@ -16,6 +16,7 @@
 
 mod allowed;
 mod compare;
+mod names;
 mod requests;
 
 use std::{
@@ -27,19 +28,20 @@ use edge_state::{
     apply::Machine,
     command::{Command, Context, EdgePatch, EdgeSpec, Limits},
     exposure::{Handling, handling},
-    state::{Edge, EdgeState, Role},
+    state::{Domain, Edge, EdgeState, Role},
 };
 use model::{
     host::{Host, HostPattern},
-    id::EdgeId,
+    id::{DomainId, EdgeId},
 };
 
 use self::{
     allowed::{edge_of, is_allowed},
     compare::Judge,
+    names::{Names, those},
     requests::Requests,
 };
-use crate::{inputs::Inputs, oracle::declared_handling, step::Plan};
+use crate::{inputs::Inputs, oracle::Oracle, step::Plan};
 
 /// How a plan would break the promise.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -100,6 +102,8 @@ struct Checker<'a> {
     edges: BTreeMap<&'a HostPattern, (&'a EdgeId, &'a Arc<Edge>)>,
     /// Steps on edges, by the hosts that the edge has or gets.
     touched: BTreeMap<&'a HostPattern, Vec<usize>>,
+    domains: BTreeMap<&'a HostPattern, (&'a DomainId, &'a Arc<Domain>)>,
+    wildcard_domains: Vec<(&'a DomainId, &'a Arc<Domain>)>,
     limits: Limits,
 }
 
@@ -130,11 +134,20 @@ impl<'a> Checker<'a> {
                 touched.entry(*host).or_default().push(number);
             }
         }
+        let domains = inputs.actual.domains.iter();
+        let wildcard_domains = domains
+            .clone()
+            .filter(|(_, domain)| domain.host.is_wildcard())
+            .collect();
         Self {
             inputs,
             plan,
             edges,
             touched,
+            domains: domains
+                .map(|(id, domain)| (&domain.host, (id, domain)))
+                .collect(),
+            wildcard_domains,
             limits: no_limits(),
         }
     }
@@ -169,7 +182,7 @@ impl<'a> Checker<'a> {
             .flatten()
             .copied()
             .collect();
-        let mut machine = Machine::new(self.part(&hosts));
+        let mut machine = Machine::new(self.part(&hosts, &on_edges));
         for number in self.needed(&on_edges) {
             // What an edge refuses here, it refuses there: then the steps that need it fail too.
             let _ = self.apply(&mut machine, number);
@@ -178,19 +191,26 @@ impl<'a> Checker<'a> {
             return Ok(());
         };
         let requests = Requests::on(self.inputs, self.plan, &hosts, &on_edges, &self.edges);
-        let declared = |path: &String| {
-            let Inputs {
-                declared,
-                actual,
-                controller,
-                ..
-            } = self.inputs;
-            declared_handling(declared, actual, controller, &name, path)
+        let Inputs {
+            declared,
+            actual,
+            controller,
+            ..
+        } = *self.inputs;
+        let foreign = |pattern: &HostPattern| {
+            let (_, edge) = self.edges.get(pattern)?;
+            (edge.controller.as_deref() != Some(controller)).then_some(edge.as_ref())
         };
+        let oracle = Oracle::of(declared, actual, foreign, &name);
+        let declared = requests
+            .paths
+            .iter()
+            .map(|path| oracle.handling(path))
+            .collect();
         let cell = Cell {
             checker: self,
             name: &name,
-            judge: Judge::new(self.inputs, requests.paths.iter().map(declared).collect()),
+            judge: Judge::new(self.inputs, declared),
             paths: requests.paths,
             steps: on_edges.into_iter().collect(),
         };
@@ -198,8 +218,8 @@ impl<'a> Checker<'a> {
         cell.explore(0, &machine, &before, &mut Vec::new())
     }
 
-    /// The part of the state on which requests for these hosts depend.
-    fn part(&self, hosts: &[&HostPattern]) -> EdgeState {
+    /// The part of the state on which requests for these hosts, and these steps, depend.
+    fn part(&self, hosts: &[&HostPattern], steps: &BTreeSet<usize>) -> EdgeState {
         let actual = self.inputs.actual;
         let mut part = EdgeState {
             revision: actual.revision,
@@ -209,11 +229,28 @@ impl<'a> Checker<'a> {
             if let Some((id, edge)) = self.edges.get(host) {
                 part.edges.insert((*id).clone(), Arc::clone(edge));
             }
+            let reserved = self.domains.get(host).into_iter();
+            let above = self
+                .wildcard_domains
+                .iter()
+                .filter(|(_, domain)| domain.host.owns(host));
+            for (id, domain) in reserved.chain(above) {
+                part.domains.insert((*id).clone(), Arc::clone(domain));
+            }
         }
-        part.ip_policies.clone_from(&actual.ip_policies);
-        part.backends.clone_from(&actual.backends);
-        part.certificates.clone_from(&actual.certificates);
-        part.domains.clone_from(&actual.domains);
+        let mut names = Names::default();
+        part.edges.values().for_each(|edge| names.edge(edge));
+        for number in steps {
+            self.plan
+                .steps
+                .iter()
+                .skip(*number)
+                .take(1)
+                .for_each(|step| names.command(&step.command));
+        }
+        part.ip_policies = those(&actual.ip_policies, &names.policies);
+        part.backends = those(&actual.backends, &names.backends);
+        part.certificates = those(&actual.certificates, &names.certificates);
         part
     }
 

@@ -6,7 +6,7 @@ use std::{cmp::Ordering, collections::BTreeSet};
 
 use edge_state::{
     exposure::{Handling, Served, Why, on_edge},
-    state::EdgeState,
+    state::{Edge, EdgeState},
 };
 use model::{
     complete_set::CompleteSet,
@@ -16,39 +16,52 @@ use model::{
     place::{Match, MatchType},
 };
 
-/// What is declared for a request: by this controller's declaration, or by the edges of others,
-/// which are their owners' declarations.
-pub(crate) fn declared_handling(
-    declared: &Declaration,
-    actual: &EdgeState,
-    controller: &str,
-    host: &Host,
-    path: &str,
-) -> Handling {
-    for wildcard in [false, true] {
-        let foreign = actual.edges.values().find(|edge| {
-            edge.controller.as_deref() != Some(controller)
-                && edge
-                    .hosts
-                    .iter()
-                    .any(|pattern| answers(pattern, host, wildcard))
-        });
-        if let Some(edge) = foreign {
-            return on_edge(actual, edge, path);
-        }
-        let own = declared
-            .hosts
-            .iter()
-            .find(|(pattern, _)| answers(pattern, host, wildcard));
-        if let Some((_, own)) = own {
-            return on_host(declared, actual, own, path);
-        }
-    }
-    Handling::Refused(Why::NoEdge)
+/// What is declared for the requests of one host: by this controller's declaration, or by an edge
+/// of somebody else, which is its owner's declaration.
+pub(crate) enum Oracle<'a> {
+    /// Nobody names the host, nor its wildcard.
+    Nobody,
+    /// An edge that is not ours.
+    Foreign(&'a EdgeState, &'a Edge),
+    /// Our declaration.
+    Ours(&'a Declaration, &'a EdgeState, &'a DeclaredHost),
 }
 
-fn answers(pattern: &HostPattern, host: &Host, wildcard: bool) -> bool {
-    pattern.is_wildcard() == wildcard && pattern.matches(host)
+impl<'a> Oracle<'a> {
+    /// Kubernetes, Ingress, "hostname wildcards": the precise host first, then the wildcard that
+    /// covers its first label.
+    pub(crate) fn of(
+        declared: &'a Declaration,
+        actual: &'a EdgeState,
+        foreign: impl Fn(&HostPattern) -> Option<&'a Edge>,
+        host: &Host,
+    ) -> Self {
+        let rest = host
+            .as_str()
+            .split_once('.')
+            .map(|(_, rest)| format!("*.{rest}"));
+        for pattern in [Some(host.as_str()), rest.as_deref()].into_iter().flatten() {
+            let Ok(pattern) = HostPattern::parse(pattern) else {
+                continue;
+            };
+            if let Some(edge) = foreign(&pattern) {
+                return Self::Foreign(actual, edge);
+            }
+            if let Some(own) = declared.hosts.get(&pattern) {
+                return Self::Ours(declared, actual, own);
+            }
+        }
+        Self::Nobody
+    }
+
+    /// What is declared for a path.
+    pub(crate) fn handling(&self, path: &str) -> Handling {
+        match self {
+            Self::Nobody => Handling::Refused(Why::NoEdge),
+            Self::Foreign(actual, edge) => on_edge(actual, edge, path),
+            Self::Ours(declared, actual, host) => on_host(declared, actual, host, path),
+        }
+    }
 }
 
 fn on_host(

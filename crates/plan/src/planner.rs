@@ -129,7 +129,7 @@ fn restrain_wildcards<'a>(
             .push(unstaged);
     }
     for (wildcard, mut restraint) in restraints {
-        let Some((host, target)) = targets.iter().find(|(host, _)| **host == &wildcard) else {
+        let Some((host, target)) = targets.get_key_value(&wildcard) else {
             continue;
         };
         if world.inputs.capabilities.atomicity != Atomicity::Replace {

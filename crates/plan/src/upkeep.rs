@@ -273,7 +273,7 @@ fn extend(draft: &mut Draft<'_>, placed: Placed, about: &About) {
 }
 
 fn declared_policy(world: &World<'_>, id: &IpPolicyId) -> Option<PolicyPut> {
-    let (name, _) = world.policy_ids.iter().find(|(_, known)| *known == id)?;
+    let name = world.policies.get(id)?;
     let policy = world.inputs.declared.policies.get(*name)?;
     Some(PolicyPut {
         id: id.clone(),
@@ -421,11 +421,7 @@ pub(crate) fn release_domains(
             continue;
         };
         let until = since.after(inputs.options.host_release);
-        let stands = inputs
-            .actual
-            .edges
-            .values()
-            .any(|edge| edge.hosts.contains(&domain.host));
+        let stands = world.is_answered(&domain.host);
         if until > inputs.now {
             next = Some(next.map_or(until, |next: model::time::Timestamp| next.min(until)));
         } else if !stands {

@@ -17,6 +17,8 @@ use crate::inputs::Inputs;
 /// The inputs, with what is looked up again and again found once.
 pub(crate) struct World<'a> {
     pub(crate) inputs: Inputs<'a>,
+    /// Declared policies by the id that their content has at the edge, and the reverse.
+    pub(crate) policies: BTreeMap<IpPolicyId, &'a ObjectName>,
     pub(crate) policy_ids: BTreeMap<&'a ObjectName, IpPolicyId>,
     edges: BTreeMap<&'a HostPattern, (&'a EdgeId, &'a Edge)>,
     domains: BTreeMap<&'a HostPattern, (&'a DomainId, &'a Domain)>,
@@ -56,7 +58,7 @@ impl<'a> World<'a> {
             .iter()
             .map(|(id, domain)| (&domain.host, (id, domain.as_ref())))
             .collect();
-        let policy_ids = declared
+        let policy_ids: BTreeMap<_, _> = declared
             .policies
             .iter()
             .map(|(name, policy)| {
@@ -68,6 +70,10 @@ impl<'a> World<'a> {
             .collect();
         Self {
             inputs: *inputs,
+            policies: policy_ids
+                .iter()
+                .map(|(name, id)| (id.clone(), *name))
+                .collect(),
             policy_ids,
             edges,
             domains,
@@ -112,6 +118,11 @@ impl<'a> World<'a> {
             Holder::Us(id, edge) => Some((id, edge)),
             Holder::Nobody | Holder::Other(_) => None,
         }
+    }
+
+    /// Whether any edge answers for exactly this host.
+    pub(crate) fn is_answered(&self, host: &HostPattern) -> bool {
+        self.edges.contains_key(host)
     }
 
     /// The reservation of a host.
