@@ -140,6 +140,7 @@ fn an_answer_in_flight_is_cut_when_its_route_closes() {
     // Streams without end.
     std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().expect("a connection");
+        assert!(stream.read(&mut [0; 1024]).is_ok_and(|bytes| bytes > 0));
         stream
             .write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
             .expect("sent");
@@ -153,6 +154,7 @@ fn an_answer_in_flight_is_cut_when_its_route_closes() {
         .expect("sent");
     let mut some = [0; 200];
     connection.read_exact(&mut some).expect("it streams");
+    assert!(some.starts_with(b"HTTP/1.1 200"));
     edge.declare(host("a.example").route(prefix("/")));
     let begun = Instant::now();
     let mut rest = Vec::new();
