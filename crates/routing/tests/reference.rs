@@ -15,6 +15,7 @@ use routing::{
             EXACT_ONLY, FORGED, FORGED_PREFIXES, HOP_BY_HOP, METHOD_OVERRIDES, NEVER_NOMINATED,
         },
     },
+    path::{PATH_BYTES_MAX, QUERY_BYTES_MAX, alternative_readings, normalise, normalise_declared},
     refusal::Refusal,
 };
 
@@ -116,4 +117,84 @@ fn every_header_that_is_dropped_is_listed() {
         write!(page, "\n## {title}\n\n{text}\n\n{names}\n").expect("a text takes all");
     }
     hold("headers.md", &page);
+}
+
+#[test]
+fn the_spelling_of_paths_is_told_by_examples() {
+    let mut page = format!(
+        "# Paths\n\n\
+         Every path has one spelling. Requests and declarations are brought to it before they are\n\
+         compared, and backends get it: what is matched is what is forwarded. The query is neither\n\
+         matched nor changed. A path has at most {PATH_BYTES_MAX} bytes, a query {QUERY_BYTES_MAX}.\n\n\
+         ## Requests\n\n| sent | forwarded, or refused as |\n| --- | --- |\n"
+    );
+    for sent in [
+        "/a/b/",
+        "//a///b",
+        "/a/./b/../c",
+        "/%7Euser/%61",
+        "/caf%c3%a9",
+        "/a%20b",
+        "/a|b",
+        "/a%40b",
+        "/a;b=c",
+        "/../a",
+        "/a%2fb",
+        "/a\\b",
+        "/a%5cb",
+        "/a%00",
+        "/a%c0%af",
+        "/a%zz",
+        "/caf\u{e9}",
+    ] {
+        let row = normalise(sent).map_or_else(
+            |problem| format!("[{0}](refusals.md#{0})", Refusal::from(problem).label()),
+            |normal| format!("`{normal}`"),
+        );
+        writeln!(page, "| `{sent}` | {row} |").expect("a text takes all");
+    }
+    page.push_str(
+        "\n## What a backend may read in it\n\n\
+         Some backends cut `;parameters` off, decode twice, or take odd characters for slashes, dots\n\
+         and letters. Where such a reading selects another route than the path itself, the request is\n\
+         refused as [path-ambiguous](refusals.md#path-ambiguous). Where it makes no difference, the\n\
+         path goes on as it is.\n\n| path | may also be read as |\n| --- | --- |\n",
+    );
+    for path in [
+        "/a;b/c",
+        "/x/..;/a",
+        "/%2561",
+        "/x%252F..%252Fa",
+        "/me%40home",
+        "/100%25",
+    ] {
+        let readings = alternative_readings(path).expect("few");
+        let row: Vec<_> = readings
+            .iter()
+            .map(|reading| format!("`{reading}`"))
+            .collect();
+        writeln!(page, "| `{path}` | {} |", row.join(", ")).expect("a text takes all");
+    }
+    page.push_str(
+        "\n## Declarations\n\n\
+         Escapes of characters that may stand in a path as they are, are decoded. A path that backends\n\
+         may read as another one cannot be declared, since no request for it could be let through.\n\n\
+         | declared | is the route |\n| --- | --- |\n",
+    );
+    for declared in ["/a/", "/me%40home", "/caf%c3%a9", "/a;b", "/%2561", "a"] {
+        let row = normalise_declared(declared).map_or_else(
+            |problem| format!("an error: {problem}"),
+            |normal| format!("`{normal}`"),
+        );
+        writeln!(page, "| `{declared}` | {row} |").expect("a text takes all");
+    }
+    page.push_str(
+        "\n## Which route answers\n\n\
+         Exact paths first, then the longest prefix; of equally long ones the one by elements before\n\
+         the one by bytes. A `Prefix` path compares whole elements (`/a` takes `/a`, `/a/` and `/a/b`,\n\
+         not `/ab`), and `/a` and `/a/` are one route; the edge API's `path_prefix` compares bytes. An\n\
+         exact host comes before its wildcard, a wildcard stands for one label, and a host whose routes\n\
+         all miss does not fall back to it.\n",
+    );
+    hold("paths.md", &page.replace("a|b", "a\\|b"));
 }
