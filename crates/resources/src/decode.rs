@@ -116,7 +116,10 @@ fn typed<T: DeserializeOwned>(
     let mut problems = walk(&mut document, shape::of_kind(kind), kind.is_custom());
     // Two values under one key have become a list; that it stands there needs no second finding.
     let said = |path: &FieldPath| {
-        let twice = source.problems.iter().filter(|p| p.code == ProblemCode::Duplicate);
+        let twice = source
+            .problems
+            .iter()
+            .filter(|p| p.code == ProblemCode::Duplicate);
         twice.map(|p| p.path.as_str()).any(|twice| {
             let below = path.as_str().strip_prefix(twice);
             below.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))

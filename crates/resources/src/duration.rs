@@ -89,21 +89,23 @@ fn split_while(text: &str, test: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(|c| !test(c)).unwrap_or(text.len()))
 }
 
-/// The exact nanoseconds of one `NUMBER UNIT` pair; `None` if they do not fit.
+/// The nanoseconds of one `NUMBER UNIT` pair, cut to whole ones as Go does; `None` if they do not
+/// fit.
 fn pair_nanos(whole: &str, fraction: &str, unit: u64) -> Option<u64> {
     let whole = if whole.is_empty() {
         0
     } else {
         whole.parse::<u64>().ok()?
     };
-    let mut nanos = whole.checked_mul(unit)?;
-    let mut scale = unit;
-    for digit in fraction.bytes() {
-        // Exact down to a tenth of the unit each; what is below a nanosecond is cut, as Go does.
-        scale /= 10;
-        nanos = nanos.checked_add(scale.checked_mul(u64::from(digit - b'0'))?)?;
+    // Eighteen decimals of an hour are far below a nanosecond, and fit.
+    let digits = &fraction[..fraction.len().min(18)];
+    let (mut parts, mut scale) = (0_u128, 1_u128);
+    for digit in digits.bytes() {
+        parts = parts * 10 + u128::from(digit - b'0');
+        scale *= 10;
     }
-    Some(nanos)
+    let part = u64::try_from(parts * u128::from(unit) / scale).ok()?;
+    whole.checked_mul(unit)?.checked_add(part)
 }
 
 impl FromStr for GoDuration {
@@ -205,5 +207,95 @@ impl JsonSchema for GoDuration {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({"type": "string", "format": "duration"})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<String, DurationError> {
+        text.parse::<GoDuration>()
+            .map(|duration| duration.to_string())
+    }
+
+    #[test]
+    fn what_go_reads_is_read_and_written_as_go_writes_it() {
+        for (text, written) in [
+            ("0", "0s"),
+            ("+0", "0s"),
+            ("-0s", "0s"),
+            ("10s", "10s"),
+            ("1h30m", "1h30m0s"),
+            ("1.5h", "1h30m0s"),
+            (".5m", "30s"),
+            ("1.s", "1s"),
+            ("90s", "1m30s"),
+            ("1500ms", "1.5s"),
+            ("1s1ns", "1.000000001s"),
+            ("1000000us", "1s"),
+            ("1000000µs", "1s"),
+            ("1000000μs", "1s"),
+            ("1m1h", "1h1m0s"),
+            ("4294967295s", "1193046h28m15s"),
+            ("4294967295.9s", "1193046h28m15.9s"),
+            ("0.33333333333333333333h", "19m59.999999999s"),
+        ] {
+            assert_eq!(parse(text).as_deref(), Ok(written), "{text}");
+            assert_eq!(parse(written).as_deref(), Ok(written));
+        }
+    }
+
+    #[test]
+    fn what_go_or_the_edge_refuses_is_refused() {
+        use DurationError::{BelowSecond, Empty, Negative, NoUnit, Syntax, TooLong, Unit};
+        let own = str::to_owned;
+        let unit = |text: &str, unit: &str| Unit {
+            text: own(text),
+            unit: own(unit),
+        };
+        for (text, error) in [
+            ("", Empty),
+            ("+", Syntax(own("+"))),
+            ("s", Syntax(own("s"))),
+            (".s", Syntax(own(".s"))),
+            ("1s-1s", unit("1s-1s", "s-")),
+            (" 1s", Syntax(own(" 1s"))),
+            ("10", NoUnit(own("10"))),
+            ("1h10", NoUnit(own("1h10"))),
+            ("1d", unit("1d", "d")),
+            ("1 s", unit("1 s", " s")),
+            ("1S", unit("1S", "S")),
+            ("1e3s", unit("1e3s", "e")),
+            ("-1s", Negative(own("-1s"))),
+            ("-1ns", Negative(own("-1ns"))),
+            ("999ms", BelowSecond(own("999ms"))),
+            ("1ns", BelowSecond(own("1ns"))),
+            ("4294967296s", TooLong(own("4294967296s"))),
+            (
+                "99999999999999999999h",
+                TooLong(own("99999999999999999999h")),
+            ),
+            (
+                "9999999h9999999h9999999h",
+                TooLong(own("9999999h9999999h9999999h")),
+            ),
+        ] {
+            assert_eq!(parse(text), Err(error), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_edge_is_told_whole_seconds() {
+        let secs = |text: &str| {
+            text.parse::<GoDuration>()
+                .expect("it is a duration")
+                .whole_secs()
+        };
+        assert_eq!(secs("1.9s"), 1);
+        assert_eq!(secs("1h"), 3600);
+        assert_eq!(secs("4294967295.9s"), u32::MAX);
+        assert!(GoDuration::from_secs(0).is_zero());
+        assert_eq!(GoDuration::from_secs(u32::MAX).whole_secs(), u32::MAX);
     }
 }

@@ -158,3 +158,82 @@ impl JsonSchema for Fraction {
         json_schema!({"x-kubernetes-int-or-string": true, "format": "fraction"})
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_between_0_and_1_are_exact() {
+        for (text, millionths) in [
+            ("0", 0),
+            ("-0", 0),
+            ("0.0e9", 0),
+            ("1", 1_000_000),
+            ("1.000", 1_000_000),
+            ("0.2", 200_000),
+            (".5", 500_000),
+            ("5e-1", 500_000),
+            ("200m", 200_000),
+            ("1000m", 1_000_000),
+            ("1u", 1),
+            ("1000n", 1),
+            ("0.000001", 1),
+            ("0.0000010000", 1),
+            ("0.001k", 1_000_000),
+            ("1000000000000e-12", 1_000_000),
+            ("+0.25", 250_000),
+        ] {
+            assert_eq!(text.parse(), Ok(Fraction { millionths }), "{text}");
+        }
+    }
+
+    #[test]
+    fn everything_else_is_refused() {
+        use FractionError::{Range, Syntax, TooFine};
+        for text in [
+            "", "-", ".", "half", "0.5%", "1/2", "0.5 ", "0x1", "1e", "1e1.5", "0..5", "١",
+        ] {
+            assert_eq!(
+                text.parse::<Fraction>(),
+                Err(Syntax(text.to_owned())),
+                "{text}"
+            );
+        }
+        let zeros = format!("1{}", "0".repeat(400));
+        for text in [
+            "1.000001",
+            "50",
+            "-0.1",
+            "2m1",
+            "1k",
+            "1Ki",
+            "0.001Ki",
+            "1e9",
+            "1e2147483647",
+            zeros.as_str(),
+        ] {
+            if text != "2m1" {
+                assert!(
+                    matches!(text.parse::<Fraction>(), Err(Range(_) | TooFine(_))),
+                    "{text}"
+                );
+            }
+        }
+        for text in ["0.0000001", "1n", "1e-7", "1e-2147483648"] {
+            assert_eq!(
+                text.parse::<Fraction>(),
+                Err(TooFine(text.to_owned())),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn it_is_written_as_it_is_read() {
+        for text in ["0", "1", "0.2", "0.000001", "0.999999"] {
+            let fraction: Fraction = text.parse().expect("it is a fraction");
+            assert_eq!(fraction.to_string(), text);
+        }
+    }
+}

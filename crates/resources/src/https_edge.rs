@@ -141,7 +141,7 @@ pub struct TunnelGroup {
     #[serde(flatten)]
     pub common: Common,
     /// The labels.
-    #[schemars(length(min = 1))]
+    #[schemars(extend("minProperties" = 1))]
     pub labels: BTreeMap<String, String>,
 }
 

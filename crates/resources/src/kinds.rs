@@ -236,23 +236,29 @@ pub fn classify(api_version: &str, kind: &str) -> Result<Class, Problem> {
             Err(wrong_version(api_version, known))
         }
         Some(_) => Ok(Class::Ignored),
-        None if ngrok => Err(unknown_kind(api_version, kind)),
+        // A list of one kind, as `kubectl get` once wrote it.
+        None if kind
+            .strip_suffix("List")
+            .is_some_and(|item| is_read(api_version, item)) =>
+        {
+            Ok(Class::List)
+        }
         // `kind: ingress`: an API server would not know it either.
-        None if Kind::ALL
-            .iter()
-            .any(|k| k.group() == group && k.name().eq_ignore_ascii_case(kind)) =>
+        None if ngrok
+            || Kind::ALL
+                .iter()
+                .any(|k| k.group() == group && k.name().eq_ignore_ascii_case(kind)) =>
         {
             Err(unknown_kind(api_version, kind))
         }
-        // A list of one kind, as `kubectl get` once wrote it.
-        None => match kind
-            .strip_suffix("List")
-            .map(|item| classify(api_version, item))
-        {
-            Some(Ok(Class::Read(_))) => Ok(Class::List),
-            Some(_) | None => Ok(Class::Ignored),
-        },
+        None => Ok(Class::Ignored),
     }
+}
+
+fn is_read(api_version: &str, kind: &str) -> bool {
+    Kind::ALL
+        .into_iter()
+        .any(|known| known.name() == kind && known.api_version() == api_version)
 }
 
 fn wrong_version(api_version: &str, known: Kind) -> Problem {

@@ -35,4 +35,4 @@ pub mod tls_edge;
 pub mod traffic_policy;
 pub mod tunnel;
 mod walk;
-mod yaml;
+pub mod yaml;

@@ -167,30 +167,39 @@ fn fraction(value: &Value) -> Result<(), Fault> {
 /// # Errors
 /// What is wrong, and how to mend it.
 pub fn cidr(text: &str) -> Result<IpNet, Fault> {
-    let Some((address, _)) = text.split_once('/') else {
-        return match text.parse::<IpAddr>() {
-            Ok(address) => fault(
-                format!("{text:?} is an address without a mask"),
-                format!("write {}", IpNet::from(address)),
-            ),
-            Err(_) => fault(
-                format!("{text:?} is not a network in CIDR notation"),
-                "write a network such as 203.0.113.0/24 or 2001:db8::/32",
-            ),
-        };
+    let no_network = || -> Result<IpNet, Fault> {
+        fault(
+            format!("{text:?} is not a network in CIDR notation"),
+            "write a network such as 203.0.113.0/24 or 2001:db8::/32",
+        )
     };
-    let network = match text.parse::<IpNet>() {
-        Ok(network) => network,
-        Err(_) if address.parse::<IpAddr>().is_ok() => {
+    let (address, mask) = text
+        .split_once('/')
+        .map_or((text, None), |(address, mask)| (address, Some(mask)));
+    // Not as a network at once: that reads 010.0.0.0/8, which some take for octal.
+    let Ok(address) = address.parse::<IpAddr>() else {
+        return no_network();
+    };
+    let Some(mask) = mask else {
+        return fault(
+            format!("{text:?} is an address without a mask"),
+            format!("write {}", IpNet::from(address)),
+        );
+    };
+    let digits = !mask.is_empty()
+        && mask.bytes().all(|b| b.is_ascii_digit())
+        && (mask == "0" || !mask.starts_with('0'));
+    let network = match mask
+        .parse::<u8>()
+        .ok()
+        .filter(|_| digits)
+        .map(|mask| IpNet::new(address, mask))
+    {
+        Some(Ok(network)) => network,
+        Some(Err(_)) | None => {
             return fault(
                 format!("{text:?} has no valid mask"),
                 "IPv4 masks go from /0 to /32, IPv6 masks from /0 to /128",
-            );
-        }
-        Err(_) => {
-            return fault(
-                format!("{text:?} is not a network in CIDR notation"),
-                "write a network such as 203.0.113.0/24 or 2001:db8::/32",
             );
         }
     };

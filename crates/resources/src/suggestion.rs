@@ -20,7 +20,7 @@ pub(crate) struct Advice<'a> {
 
 /// Mistakes that everybody makes: (a field that the object does have, the unknown name without
 /// case, hyphens and underscores, what to do).
-const WELL_KNOWN: [(&str, &str, &str); 15] = [
+const WELL_KNOWN: [(&str, &str, &str); 18] = [
     (
         "modules",
         "spec",
@@ -54,6 +54,13 @@ const WELL_KNOWN: [(&str, &str, &str); 15] = [
         "allowedgroups",
         "did you mean authorizedGroups?",
     ),
+    ("service", "servicename", OLD_BACKEND),
+    ("service", "serviceport", OLD_BACKEND),
+    (
+        "idpMetadata",
+        "idpmetadataurl",
+        "nothing is fetched: write the metadata's XML under idpMetadata",
+    ),
     (
         "key",
         "namespace",
@@ -66,6 +73,7 @@ const WELL_KNOWN: [(&str, &str, &str); 15] = [
     ),
 ];
 
+const OLD_BACKEND: &str = "an older form: write service: {name: …, port: {number: …}}";
 const IN_POLICY: &str = "addresses stand in an IPPolicy object: name it under policies";
 
 /// What to say about a field that does not exist in an object at `path`.
@@ -92,7 +100,8 @@ pub(crate) fn unknown_field<'a>(
                 .filter(|known| !matches!(*known, "apiVersion" | "kind" | "status"));
             match fields.len() {
                 0 => "remove it".to_owned(),
-                1..=16 => format!("the fields here are {}", listing(known, "and")),
+                1 => format!("the only field here is {}", listing(known, "and")),
+                2..=16 => format!("the fields here are {}", listing(known, "and")),
                 _ => String::new(),
             }
         });
@@ -204,8 +213,8 @@ fn is_below(place: &str, path: &FieldPath) -> bool {
 pub(crate) fn nearest<'a>(word: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = folded(word);
     let allowed = match wanted.chars().count() {
-        0..=2 => 0,
-        3..=5 => 1,
+        0..=3 => 0,
+        4..=5 => 1,
         6..=10 => 2,
         _ => 3,
     };
@@ -261,12 +270,11 @@ pub(crate) fn listing<'a>(words: impl Iterator<Item = &'a str>, joint: &str) -> 
 
 /// What a missing field is for, to be put behind a message.
 pub(crate) fn purpose(node: &Node) -> String {
-    let first = node
-        .description
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .trim_end_matches('.');
+    let end = ["\n", ". ", "; "]
+        .into_iter()
+        .filter_map(|end| node.description.find(end))
+        .min();
+    let first = &node.description[..end.unwrap_or(node.description.len())].trim_end_matches('.');
     let mut letters = first.chars();
     match letters.next() {
         Some(_) if first.len() > 100 => String::new(),

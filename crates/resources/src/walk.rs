@@ -38,11 +38,16 @@ enum Null {
     Mistake,
 }
 
+/// How many mistakes of one object are reported: more help nobody, and finding suggestions for the
+/// thousands that one object can hold would take long.
+const PROBLEMS_MAX: usize = 100;
+
 /// What is wrong with a document, sorted. What stands for nothing is taken out of it,
 /// and misspelt names that are understood are put right, for salvage.
 pub(crate) fn walk(document: &mut Value, shape: &Node, custom: bool) -> Vec<Problem> {
     let mut walk = Walk {
         problems: Vec::new(),
+        overflowed: false,
         whole: shape,
     };
     walk.node(
@@ -52,12 +57,20 @@ pub(crate) fn walk(document: &mut Value, shape: &Node, custom: bool) -> Vec<Prob
         if custom { Null::Mistake } else { Null::Absent },
     );
     walk.problems.sort();
-    walk.problems.dedup();
+    if walk.overflowed {
+        let message = format!("more than {PROBLEMS_MAX} mistakes: the others are not listed");
+        walk.problems.insert(
+            0,
+            Problem::new(FieldPath::root(), ProblemCode::Undecodable, message, ""),
+        );
+    }
     walk.problems
 }
 
 struct Walk<'a> {
     problems: Vec<Problem>,
+    /// Whether there were too many of them.
+    overflowed: bool,
     /// The whole shape, to tell where a misplaced field belongs.
     whole: &'a Node,
 }
@@ -70,8 +83,15 @@ impl Walk<'_> {
         message: impl Into<String>,
         remedy: impl Into<String>,
     ) {
-        self.problems
-            .push(Problem::new(at.path(), code, message, remedy));
+        self.push(Problem::new(at.path(), code, message, remedy));
+    }
+
+    fn push(&mut self, problem: Problem) {
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push(problem);
+        } else {
+            self.overflowed = true;
+        }
     }
 
     fn node(&mut self, value: &mut Value, node: &Node, at: &Step<'_>, null: Null) {
@@ -117,7 +137,7 @@ impl Walk<'_> {
             // Of one field only the first mistake: what is misspelt or without value is not missing.
             for problem in rule.check(value, &at.path()) {
                 if !self.problems.iter().any(|known| known.path == problem.path) {
-                    self.problems.push(problem);
+                    self.push(problem);
                 }
             }
         }
@@ -145,6 +165,7 @@ impl Walk<'_> {
                     self.no_value(name, &here);
                 }
                 Some(_) => {}
+                None if self.problems.len() >= PROBLEMS_MAX => self.overflowed = true,
                 None => {
                     let advice = suggestion::unknown_field(&at.path(), name, fields, self.whole);
                     self.report(
@@ -248,10 +269,7 @@ impl Walk<'_> {
 
     fn empty(&mut self, node: &Node, at: &Step<'_>) {
         let (what, remedy) = match &node.form {
-            Form::List(_) => (
-                "the list is empty, which would check nothing",
-                "name at least one entry",
-            ),
+            Form::List(_) => ("the list is empty", "name at least one entry"),
             Form::Text => ("the text is empty", "write a value"),
             Form::Object(_)
             | Form::Choice(_)
@@ -286,6 +304,7 @@ impl Walk<'_> {
                 "put the value in quotes"
             }
             (Form::Integer { .. } | Form::Boolean, Value::String(_)) => "remove the quotes",
+            (Form::Choice(_), _) => "write one field below it, with its name",
             (Form::List(_), _) => "write a list, with a hyphen before each entry",
             _ => "",
         };

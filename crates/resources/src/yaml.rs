@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 /// A document with its marker.
-pub(crate) fn document(value: &Value) -> String {
+#[must_use]
+pub fn document(value: &Value) -> String {
     let mut text = String::from("---\n");
     block(value, 0, &mut text);
     text
