@@ -26,6 +26,8 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Contents {
     pub(crate) objects: Vec<AnyObject>,
+    /// Objects that declare routes and have no name: undecodable, under a name made up for them.
+    pub(crate) unnamed: Vec<AnyObject>,
     pub(crate) findings: Vec<Finding>,
     /// Documents that may declare hosts and cannot be read; one for the whole file if it does
     /// not parse.
@@ -62,7 +64,7 @@ impl Contents {
         }
     }
 
-    /// The names of all objects.
+    /// The names of all objects that have one.
     pub(crate) fn names(&self) -> BTreeSet<(Kind, ObjectKey)> {
         self.objects
             .iter()
@@ -224,7 +226,43 @@ impl Reader<'_> {
             ));
         }
         problems.sort();
-        let source = Source {
+        let source = self.source(node, problems);
+        self.age += 1;
+        match decode(kind, with_kind(node, kind), source) {
+            Ok(object) => self.contents.objects.push(object),
+            Err(finding) => {
+                self.unnamed(kind, node, name_is_no_text(node).unwrap_or(finding.problem))
+            }
+        }
+    }
+
+    /// An object that nobody can refer to. If it declares routes they are staged closed all the
+    /// same (R3), under a name that tells where it stands.
+    fn unnamed(&mut self, kind: Kind, node: &Node, problem: Problem) {
+        if !kind.is_declaring() {
+            return self.remains(node, kind.name(), problem);
+        }
+        self.contents.has_remains = true;
+        let mut document = with_kind(node, kind);
+        let name = format!("unnamed-{}-{}", self.age >> 32, node.mark.line);
+        match document
+            .get_mut("metadata")
+            .and_then(|metadata| metadata.as_object_mut())
+        {
+            Some(metadata) => metadata.insert("name".to_owned(), name.into()),
+            None => document.as_object_mut().and_then(|object| {
+                object.insert("metadata".to_owned(), serde_json::json!({ "name": name }))
+            }),
+        };
+        match decode(kind, document, self.source(node, vec![problem.clone()])) {
+            Ok(object) => self.contents.unnamed.push(object),
+            // Its namespace is none either.
+            Err(_) => self.part(node, problem),
+        }
+    }
+
+    fn source(&self, node: &Node, problems: Vec<Problem>) -> Source {
+        Source {
             default_namespace: "default".to_owned(),
             origin: Origin::File {
                 file: Arc::clone(self.file),
@@ -232,18 +270,6 @@ impl Reader<'_> {
             },
             age: self.age,
             problems,
-        };
-        self.age += 1;
-        match decode(kind, with_kind(node, kind), source) {
-            Ok(object) => self.contents.objects.push(object),
-            Err(finding) => {
-                let problem = name_is_no_text(node).unwrap_or(finding.problem);
-                if kind.is_declaring() {
-                    self.part(node, problem)
-                } else {
-                    self.remains(node, kind.name(), problem)
-                }
-            }
         }
     }
 

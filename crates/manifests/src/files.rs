@@ -20,6 +20,9 @@ const DEPTH_MAX: usize = 32;
 /// More files than this are not listed.
 const FILES_MAX: usize = 100_000;
 
+/// More places that cannot be looked at are not told apart.
+const UNLISTED_MAX: usize = 100;
+
 /// A PATH that names nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum UsageError {
@@ -89,7 +92,7 @@ pub(crate) type Identity = (u64, u64);
 /// A directory, or an entry of one, that could not be looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unlisted {
-    pub(crate) name: Arc<str>,
+    pub(crate) path: PathBuf,
     pub(crate) reason: String,
 }
 
@@ -203,12 +206,15 @@ fn read_bounded(reader: impl io::Read, bytes_max: usize) -> io::Result<Vec<u8>> 
 
 #[derive(Default)]
 struct Walk {
+    /// As the user named it.
+    root: PathBuf,
     listing: Listing,
     seen: BTreeSet<Identity>,
 }
 
 impl Walk {
     fn root(&mut self, path: &Path) {
+        path.clone_into(&mut self.root);
         match fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => self.directory(path, &metadata, 0),
             Ok(metadata) => self.file(path, &metadata),
@@ -219,9 +225,18 @@ impl Walk {
     }
 
     fn unlisted(&mut self, path: &Path, reason: &dyn ToString) {
-        if self.listing.unlisted.len() < FILES_MAX {
-            let (name, reason) = (path.to_string_lossy().into(), reason.to_string());
-            self.listing.unlisted.push(Unlisted { name, reason });
+        let unlisted = &mut self.listing.unlisted;
+        // Too many for a list: then all that the user named with this path is out of reach.
+        let path = if unlisted.len() < UNLISTED_MAX {
+            path
+        } else {
+            &self.root
+        };
+        if unlisted.last().is_none_or(|last| last.path != path) {
+            unlisted.push(Unlisted {
+                path: path.to_owned(),
+                reason: reason.to_string(),
+            });
         }
     }
 
@@ -231,8 +246,9 @@ impl Walk {
             return;
         }
         if self.listing.files.len() >= FILES_MAX {
-            self.unlisted(path, &format!("more than {FILES_MAX} files"));
-            return;
+            // Which files were left out depends on the others: none of them is certain.
+            let root = self.root.clone();
+            return self.unlisted(&root, &format!("there are more than {FILES_MAX} files"));
         }
         let name = path.to_string_lossy().into();
         self.listing.files.push(Listed {

@@ -8,7 +8,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -97,7 +97,7 @@ impl Tree {
             file.out_of_reach = listing
                 .unlisted
                 .iter()
-                .any(|unlisted| path.starts_with(&*unlisted.name));
+                .any(|unlisted| path.starts_with(&unlisted.path));
             let is_gone = !file.out_of_reach && !listed.contains(path.as_path());
             file.gone_since = is_gone.then(|| file.gone_since.unwrap_or(now));
         }
@@ -105,7 +105,7 @@ impl Tree {
             !listing
                 .unlisted
                 .iter()
-                .any(|u| Path::new(&*u.name) == *path)
+                .any(|unlisted| unlisted.path == **path)
         });
         self.listed_once.extend(whole.cloned());
         self.unlisted.clone_from(&listing.unlisted);
@@ -221,7 +221,7 @@ impl Tree {
             .collect();
         let mut present = Names::new();
         for file in &there {
-            for object in &file.contents.objects {
+            for object in file.contents.objects.iter().chain(&file.contents.unnamed) {
                 let name = (object.kind(), object.key().clone());
                 if !unclear.contains(&name) {
                     snapshot.insert(object.clone());
@@ -247,28 +247,24 @@ impl Tree {
     }
 
     fn unlisted(&self, unlisted: &Unlisted, present: &Names) -> UnreadableFile {
-        let Unlisted { name, reason } = unlisted;
-        let held = self
-            .files
-            .iter()
-            .filter(|(path, _)| path.starts_with(&**name))
-            .map(|(_, file)| &file.held);
-        let known = self
-            .listed_once
-            .contains(Path::new(&**name))
-            .then(|| held.cloned().collect::<Option<Vec<_>>>());
+        let Unlisted { path, reason } = unlisted;
+        let below = self.files.iter().filter(|(file, _)| file.starts_with(path));
+        // Once looked into, its files are known; one that was never readable may hold anything.
+        let was_seen = self.listed_once.contains(path) || self.files.contains_key(path);
+        let held = below
+            .map(|(_, file)| file.held.as_ref())
+            .collect::<Option<Vec<_>>>();
+        let held = held.filter(|_| was_seen);
+        let message = format!("{} cannot be looked into: {reason}", path.display());
+        let remedy = "make it readable; until then what it held stays as it was last read";
         UnreadableFile {
-            place: start_of(name),
-            problem: Problem::new(
-                FieldPath::root(),
-                ProblemCode::Unreadable,
-                format!("{name} cannot be looked into: {reason}"),
-                "make it readable; until then what it held stays as it was last read",
-            ),
-            known: known.flatten().map(|held| {
+            place: start_of(&path.to_string_lossy().into()),
+            problem: Problem::new(FieldPath::root(), ProblemCode::Unreadable, message, remedy),
+            known: held.map(|held| {
                 held.into_iter()
                     .flatten()
                     .filter(|name| !present.contains(name))
+                    .cloned()
                     .collect()
             }),
             hosts: BTreeSet::new(),
@@ -303,6 +299,7 @@ impl File {
     fn unreadable(&self, present: &Names) -> Vec<UnreadableFile> {
         let Contents {
             objects: _,
+            unnamed: _,
             findings,
             parts,
             readable,

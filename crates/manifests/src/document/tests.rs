@@ -7,13 +7,14 @@ fn told(text: &str) -> Vec<String> {
     let contents = read(&"a.yaml".into(), text.as_bytes(), 100, &Limits::default());
     let Contents {
         objects,
+        unnamed,
         findings,
         parts,
         readable,
         has_remains: _,
     } = &contents;
     let mut lines = Vec::new();
-    for object in objects {
+    for object in objects.iter().chain(unnamed) {
         lines.push(format!(
             "{} {}{}",
             object.kind(),
@@ -205,18 +206,31 @@ fn no_host_is_lost_to_a_duplicate_key() {
 }
 
 #[test]
-fn a_document_without_a_name_is_no_object() {
-    check(
-        &INGRESS.replace("  name: web\n", "  labels: {}\n"),
-        &["3:1 part missing-field [a.example.com]"],
+fn routes_without_a_usable_name_are_staged_closed() {
+    let unnamed = |from: &str, to: &str| told(&INGRESS.replace(from, to)).join("; ");
+    assert_eq!(
+        unnamed("  name: web\n", "  labels: {}\n"),
+        "Ingress default/unnamed-0-1 3:1 metadata.name missing-field +a.example.com"
     );
-    check(
-        &INGRESS.replace("  name: web\n", "  name: web\n  name: two\n"),
-        &["4:3 part wrong-type [a.example.com]"],
+    assert_eq!(
+        unnamed("metadata:\n  name: web\n", ""),
+        "Ingress default/unnamed-0-1 1:1 metadata.name missing-field +a.example.com"
     );
-    check(
-        &INGRESS.replace("name: web\n", "name: on\n"),
-        &["4:3 part wrong-type [a.example.com]"],
+    assert_eq!(
+        unnamed("  name: web\n", "  name: web\n  name: two\n"),
+        "Ingress default/unnamed-0-1 4:3 metadata.name wrong-type +a.example.com"
+    );
+    assert_eq!(
+        unnamed("name: web\n", "name: on\n  namespace: team\n"),
+        "Ingress team/unnamed-0-1 4:3 metadata.name wrong-type +a.example.com"
+    );
+    assert_eq!(
+        unnamed("name: web\n", "name: My_Web\n"),
+        "Ingress default/unnamed-0-1 4:3 metadata.name bad-value +a.example.com"
+    );
+    assert_eq!(
+        unnamed("name: web\n", "name: web\n  namespace: A_B\n"),
+        "5:3 part bad-value [a.example.com]"
     );
     let told = told("apiVersion: v1\nkind: Secret\nmetadata: {}\n");
     assert!(
