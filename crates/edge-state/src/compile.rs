@@ -10,6 +10,7 @@
 use std::{collections::BTreeMap, collections::BTreeSet, sync::Arc};
 
 use model::{
+    host::HostPattern,
     id::{BackendId, EdgeId},
     module::ModuleKind,
 };
@@ -20,6 +21,7 @@ use routing::{
 };
 
 use crate::{
+    difference::differences,
     exposure,
     state::{Backend, Edge, EdgeState, Route},
 };
@@ -37,16 +39,51 @@ pub fn compile(
         previous,
         backends: BTreeMap::new(),
     };
-    let mut hosts = Vec::new();
-    for (id, edge) in &state.edges {
-        let entry = compiler.edge(id, edge);
-        hosts.extend(
-            edge.hosts
-                .iter()
-                .map(|host| (host.clone(), Arc::clone(&entry))),
-        );
+    let Some((old, table)) = previous else {
+        let entries = state
+            .edges
+            .iter()
+            .map(|(id, edge)| (edge, compiler.edge(id, edge)));
+        return Table::new(entries.flat_map(|(edge, entry)| hosts(edge, entry)));
+    };
+    let mut changed: BTreeMap<_, _> = differences(&old.edges, &state.edges)
+        .map(|(id, was, is)| (id, (was, is)))
+        .collect();
+    let backends: BTreeSet<_> = differences(&old.backends, &state.backends)
+        .map(|(id, _, _)| id)
+        .collect();
+    if !backends.is_empty() {
+        let moves = |route: &Route| route.open_backend().is_some_and(|id| backends.contains(id));
+        let moved = state
+            .edges
+            .iter()
+            .filter(|(_, edge)| edge.routes.values().any(moves));
+        for (id, edge) in moved {
+            changed.entry(id).or_insert((Some(edge), Some(edge)));
+        }
     }
-    Table::new(hosts)
+    let gone = changed
+        .values()
+        .filter_map(|(was, _)| *was)
+        .flat_map(|edge| &edge.hosts);
+    let gone: Vec<_> = gone.map(|host| (host.clone(), None)).collect();
+    let new = changed
+        .iter()
+        .filter_map(|(id, (_, is))| is.map(|edge| (edge, compiler.edge(id, edge))));
+    let new = new.flat_map(|(edge, entry)| hosts(edge, entry));
+    table.with_hosts(
+        gone.into_iter()
+            .chain(new.map(|(host, entry)| (host, Some(entry)))),
+    )
+}
+
+fn hosts(
+    edge: &Edge,
+    entry: Arc<EdgeEntry>,
+) -> impl Iterator<Item = (HostPattern, Arc<EdgeEntry>)> {
+    edge.hosts
+        .iter()
+        .map(move |host| (host.clone(), Arc::clone(&entry)))
 }
 
 struct Compiler<'a> {
@@ -68,15 +105,6 @@ struct Before<'a> {
 impl<'a> Compiler<'a> {
     fn edge(&mut self, id: &EdgeId, edge: &'a Arc<Edge>) -> Arc<EdgeEntry> {
         let before = self.before(id);
-        if let Some(before) = before
-            && Arc::ptr_eq(before.edge, edge)
-            && edge
-                .routes
-                .values()
-                .all(|route| self.same_backend(before.state, route))
-        {
-            return Arc::clone(before.entry);
-        }
         let demands = edge.demands();
         let enforced = demands.kinds().is_subset(self.enforceable);
         let routes = edge.routes.iter().map(|(route_id, route)| RouteEntry {

@@ -12,6 +12,7 @@ pub mod capabilities;
 pub mod closing;
 pub mod command;
 pub mod compile;
+pub mod difference;
 pub mod exposure;
 mod index;
 pub mod redact;

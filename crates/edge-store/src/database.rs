@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use edge_state::{state::EdgeState, verify::verify};
+use edge_state::{difference::differences, state::EdgeState, verify::verify};
 use redb::{
     Builder, Database, Durability, ReadTransaction, ReadableDatabase, ReadableTable,
     StorageBackend, TableDefinition, WriteTransaction,
@@ -175,24 +175,17 @@ where
     V: Serialize + PartialEq,
 {
     let mut table = transaction.open_table(table).map_err(sort)?;
-    let mut gone = old.iter().peekable();
-    for (id, object) in new {
-        // Both maps are in order, so one walk over the two finds what differs.
-        while let Some((old_id, _)) = gone.next_if(|(old_id, _)| *old_id < id) {
-            table.remove(old_id.to_string().as_str()).map_err(sort)?;
+    for (id, _, object) in differences(old, new) {
+        let id = id.to_string();
+        let id = id.as_str();
+        match object {
+            None => drop(table.remove(id).map_err(sort)?),
+            Some(object) => {
+                let json = serde_json::to_vec(object)
+                    .map_err(|error| DatabaseError::Disk(error.to_string()))?;
+                table.insert(id, json.as_slice()).map_err(sort)?;
+            }
         }
-        let before = gone.next_if(|(old_id, _)| *old_id == id);
-        if before.is_some_and(|(_, before)| Arc::ptr_eq(before, object) || before == object) {
-            continue;
-        }
-        let json =
-            serde_json::to_vec(object).map_err(|error| DatabaseError::Disk(error.to_string()))?;
-        table
-            .insert(id.to_string().as_str(), json.as_slice())
-            .map_err(sort)?;
-    }
-    for (old_id, _) in gone {
-        table.remove(old_id.to_string().as_str()).map_err(sort)?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Host names and the patterns by which an edge claims them.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
@@ -24,13 +24,13 @@ pub enum HostError {
 /// A concrete host name as a request names it: lower-case ASCII, no trailing dot, no port.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
-pub struct Host(String);
+pub struct Host(Arc<str>);
 
 /// What a declaration claims: a host name, or `*.` and a name, which matches exactly one label
 /// more (Kubernetes: Ingress, "Hostname wildcards").
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
-pub struct HostPattern(String);
+pub struct HostPattern(Arc<str>);
 
 fn check_name(name: &str) -> Result<(), HostError> {
     if name.is_empty() || name.len() > 253 {
@@ -69,7 +69,7 @@ impl Host {
     pub fn parse(text: &str) -> Result<Self, HostError> {
         let name = lower(text);
         check_name(&name)?;
-        Ok(Self(name))
+        Ok(Self(name.into()))
     }
 
     /// The name.
@@ -94,7 +94,7 @@ impl HostPattern {
         if name.len() > 253 {
             return Err(HostError::Length);
         }
-        Ok(Self(name))
+        Ok(Self(name.into()))
     }
 
     /// The pattern as written.
@@ -155,7 +155,7 @@ macro_rules! as_text {
         }
         impl From<$type> for String {
             fn from(value: $type) -> Self {
-                value.0
+                value.as_str().to_owned()
             }
         }
         impl TryFrom<String> for $type {

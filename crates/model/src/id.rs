@@ -1,6 +1,7 @@
-//! Identifiers of things at the edge: `<prefix>_<27 base62 characters>` (edge API).
+//! Identifiers of things at the edge: `<prefix>_<27 base62 characters>` (edge API). Clones share
+//! the text, since states are copied often and hold many.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -38,7 +39,7 @@ macro_rules! ids {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(into = "String", try_from = "String")]
-        pub struct $name(String);
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// What every id of this kind begins with, without the underscore.
@@ -54,7 +55,7 @@ macro_rules! ids {
                     .and_then(|rest| rest.strip_prefix('_'))
                     .is_some_and(|rest| rest.len() == 27 && rest.bytes().all(|b| b.is_ascii_alphanumeric()));
                 if fine {
-                    Ok(Self(text.to_owned()))
+                    Ok(Self(text.into()))
                 } else {
                     Err(NotAnId { text: text.to_owned(), prefix: $prefix })
                 }
@@ -63,7 +64,7 @@ macro_rules! ids {
             /// An id from 160 bits; the edge puts the creation second in the first 32 (KSUID).
             #[must_use]
             pub fn from_bits(bits: [u8; 20]) -> Self {
-                Self(format!(concat!($prefix, "_{}"), base62(bits)))
+                Self(format!(concat!($prefix, "_{}"), base62(bits)).into())
             }
 
             /// The id of what these parts name, the same every time: a write that is repeated
@@ -96,7 +97,7 @@ macro_rules! ids {
 
         impl From<$name> for String {
             fn from(id: $name) -> Self {
-                id.0
+                id.as_str().to_owned()
             }
         }
 

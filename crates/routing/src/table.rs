@@ -267,6 +267,27 @@ impl Table {
         table
     }
 
+    /// The same table with other answers for some hosts; `None` takes a host out. No two edges may
+    /// claim one pattern.
+    #[must_use]
+    pub fn with_hosts(
+        &self,
+        changes: impl IntoIterator<Item = (HostPattern, Option<Arc<EdgeEntry>>)>,
+    ) -> Self {
+        let mut table = self.clone();
+        for (pattern, edge) in changes {
+            let (map, key) = match pattern.suffix() {
+                None => (&mut table.exact, pattern.as_str()),
+                Some(suffix) => (&mut table.wildcard, suffix),
+            };
+            match edge {
+                None => map.remove(key),
+                Some(edge) => map.insert(key.into(), HostEntry { pattern, edge }),
+            };
+        }
+        table
+    }
+
     /// A table that refuses every request for this reason (a state that cannot be read whole, R10).
     #[must_use]
     pub fn refusing(reason: Refusal) -> Self {

@@ -286,14 +286,14 @@ impl Dice<'_> {
     }
 
     fn record(&mut self) -> RecordSpec {
-        let mut declared = |dice: &mut Self| Declared {
+        let declared = |dice: &mut Self| Declared {
             generation: 1 + dice.pick(2) as u64,
             digest: Some(Digest([dice.pick(2) as u8; 32])),
         };
         RecordSpec {
             owner: ObjectRef::new("Ingress", "default", "web"),
-            wanted: self.maybe(&mut declared),
-            serving: self.maybe(&mut declared),
+            wanted: self.maybe(declared),
+            serving: self.maybe(declared),
             has_access_modules: self.flip(),
             rests_on: BTreeSet::new(),
             phase: [
