@@ -75,9 +75,16 @@ impl Contents {
 
 /// Reads a file's text. Its objects are as old as `age` says, in the order of the text.
 pub(crate) fn read(file: &Arc<str>, bytes: &[u8], age: u64, limits: &Limits) -> Contents {
-    let documents = match yaml::parse(bytes, limits) {
-        Ok(documents) => documents,
-        Err(error) => return broken(file, bytes, error),
+    // The parser is not ours: if it fails on a text, that costs this file and nothing else (R15).
+    let parsed = std::panic::catch_unwind(|| yaml::parse(bytes, limits));
+    let documents = match parsed {
+        Ok(Ok(documents)) => documents,
+        Ok(Err(error)) => return broken(file, bytes, error),
+        Err(_) => {
+            let message = "the file makes the YAML parser fail".to_owned();
+            let remedy = "write it more simply, and please report it";
+            return Contents::unreadable(file, message, remedy, scan(bytes));
+        }
     };
     let mut reader = Reader {
         file,

@@ -188,18 +188,15 @@ impl Watch {
         }
     }
 
-    /// When there is something to do even if nothing is heard.
+    /// When there is something to do even if nothing is heard. A file's grace may end in a time
+    /// of change, but what has changed is read first.
     fn wait_until(&self) -> Instant {
         let poll = Instant::now() + self.notifications.poll(self.settings.poll);
-        let unrest = self
-            .unrest
-            .as_ref()
-            .map(|unrest| unrest.changed + unrest.still);
-        [unrest, self.tree.next_deadline()]
-            .into_iter()
-            .flatten()
-            .min()
-            .map_or(poll, |at| at.min(poll))
+        let next = match &self.unrest {
+            Some(unrest) => Some(unrest.changed + unrest.still),
+            None => self.tree.next_deadline(),
+        };
+        next.map_or(poll, |at| at.min(poll))
     }
 
     /// Looks whether anything has changed.

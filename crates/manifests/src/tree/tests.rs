@@ -2,7 +2,10 @@
 
 use std::{fs, os::unix::fs::symlink};
 
+use proptest::prelude::*;
 use resources::snapshot::{AnyObject, Presence};
+
+use crate::files::Root;
 
 use super::*;
 
@@ -272,6 +275,49 @@ fn unchanged_bytes_change_nothing() {
     bench.write("a.yaml", &secret("a"));
     assert_eq!(bench.at(1), before);
     assert!(bench.tree.fingerprint() == print);
+}
+
+#[test]
+fn standard_input_is_a_file_that_never_changes() {
+    let root = |text: String| Root::Once {
+        name: "-".into(),
+        bytes: text.into_bytes().into(),
+    };
+    let roots = Roots {
+        roots: vec![root(secret("a"))],
+    };
+    let mut tree = Tree::new(roots, Limits::default(), GRACE);
+    let listing = tree.roots().list();
+    tree.update(&listing, Instant::now());
+    let snapshot = tree.snapshot(false);
+    assert_eq!(found(&snapshot, "a"), "there");
+    let object = &snapshot.secrets[&ObjectKey::new("default", "a")];
+    assert_eq!(
+        &*object
+            .origin
+            .place(&FieldPath::root())
+            .expect("a place")
+            .file,
+        "-"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 300, ..ProptestConfig::default() })]
+
+    /// A manifest with a piece missing, a piece twice and a byte changed.
+    #[test]
+    fn no_damaged_manifest_does_harm(cut in 0..SAMPLE.len(), length in 0..200_usize, at in 0..SAMPLE.len(), byte: u8) {
+        let mut bytes = SAMPLE.as_bytes().to_vec();
+        let end = (cut + length).min(bytes.len());
+        let piece: Vec<u8> = bytes.drain(cut..end).collect();
+        let at = at.min(bytes.len());
+        bytes.splice(at..at, piece.iter().chain(&piece).copied());
+        if let Some(place) = bytes.get_mut(at) {
+            *place = byte;
+        }
+        crate::fuzz::manifest(&bytes);
+    }
 }
 
 const SAMPLE: &str = include_str!("sample.yaml");
