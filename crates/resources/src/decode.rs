@@ -113,7 +113,13 @@ fn typed<T: DeserializeOwned>(
     mut document: Value,
     source: Source,
 ) -> Result<Arc<Object<T>>, Box<Finding>> {
-    let mut problems = walk(&mut document, shape::of_kind(kind), kind.is_custom());
+    let served = matches!(source.origin, Origin::Cluster);
+    let mut problems = walk(
+        &mut document,
+        shape::of_kind(kind),
+        kind.is_custom(),
+        served,
+    );
     // Two values under one key have become a list; that it stands there needs no second finding.
     let said = |path: &FieldPath| {
         let twice = source
@@ -182,9 +188,10 @@ fn typed<T: DeserializeOwned>(
 fn content<T: DeserializeOwned>(kind: Kind, document: &Value) -> Result<T, Vec<Problem>> {
     T::deserialize(document).map_err(|error| {
         // The walk should have said it better. The decoder's words may repeat a secret.
-        let message = match kind {
-            Kind::Secret => "the object does not decode".to_owned(),
-            _ => format!("the object does not decode: {error}"),
+        let message = if kind == Kind::Secret {
+            "the object does not decode".to_owned()
+        } else {
+            format!("the object does not decode: {error}")
         };
         vec![Problem::new(
             FieldPath::root(),

@@ -189,19 +189,12 @@ pub fn cidr(text: &str) -> Result<IpNet, Fault> {
     let digits = !mask.is_empty()
         && mask.bytes().all(|b| b.is_ascii_digit())
         && (mask == "0" || !mask.starts_with('0'));
-    let network = match mask
-        .parse::<u8>()
-        .ok()
-        .filter(|_| digits)
-        .map(|mask| IpNet::new(address, mask))
-    {
-        Some(Ok(network)) => network,
-        Some(Err(_)) | None => {
-            return fault(
-                format!("{text:?} has no valid mask"),
-                "IPv4 masks go from /0 to /32, IPv6 masks from /0 to /128",
-            );
-        }
+    let parsed = mask.parse::<u8>().ok().filter(|_| digits);
+    let Some(network) = parsed.and_then(|mask| IpNet::new(address, mask).ok()) else {
+        return fault(
+            format!("{text:?} has no valid mask"),
+            "IPv4 masks go from /0 to /32, IPv6 masks from /0 to /128",
+        );
     };
     if network.trunc() != network {
         let single = IpNet::from(network.addr());

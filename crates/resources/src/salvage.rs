@@ -112,15 +112,23 @@ fn names_a_host(rule: &Map<String, Value>) -> bool {
 fn rule_hosts(value: &Value, salvaged: &mut Salvaged) {
     if let Some(map) = value.as_object() {
         for name in ["host", "hostname"] {
-            match field(map, name) {
-                Some(Value::String(host)) if !host.is_empty() => {
-                    let mut found = whole_host(host);
-                    paths(value, &mut found);
-                    salvaged.hosts.push(found);
-                }
-                Some(Value::String(_) | Value::Null) | None => {}
-                Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-                    salvaged.hosts_unreadable = true;
+            // Two values under one key have become a list.
+            let written = match field(map, name) {
+                Some(Value::Array(items)) => items.as_slice(),
+                Some(value) => std::slice::from_ref(value),
+                None => &[],
+            };
+            for host in written {
+                match host {
+                    Value::String(host) if !host.is_empty() => {
+                        let mut found = whole_host(host);
+                        paths(value, &mut found);
+                        salvaged.hosts.push(found);
+                    }
+                    Value::String(_) | Value::Null => {}
+                    Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                        salvaged.hosts_unreadable = true;
+                    }
                 }
             }
         }

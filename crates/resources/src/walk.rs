@@ -28,14 +28,14 @@ impl Step<'_> {
     }
 }
 
-/// How a field without a value is read.
+/// Whose rules a part of a document follows.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Null {
-    /// As if it were not there, as Kubernetes does in its own kinds.
-    Absent,
-    /// As a mistake: `ipRestriction:` with nothing behind it, or with its content indented wrongly,
-    /// must not become a route without restriction.
-    Mistake,
+enum Law {
+    /// Ours: a field without a value is a mistake. `ipRestriction:` with nothing behind it, or with
+    /// its content indented wrongly, must not become a route without restriction.
+    Ours,
+    /// Kubernetes' own: a field without a value is not there.
+    Kubernetes,
 }
 
 /// How many mistakes of one object are reported: more help nobody, and finding suggestions for the
@@ -44,17 +44,21 @@ const PROBLEMS_MAX: usize = 100;
 
 /// What is wrong with a document, sorted. What stands for nothing is taken out of it,
 /// and misspelt names that are understood are put right, for salvage.
-pub(crate) fn walk(document: &mut Value, shape: &Node, custom: bool) -> Vec<Problem> {
+///
+/// `served` documents come from an API server, which has refused or dropped what its own kinds do
+/// not have: a field there that is unknown here is newer than this program, not misspelt.
+pub(crate) fn walk(document: &mut Value, shape: &Node, custom: bool, served: bool) -> Vec<Problem> {
     let mut walk = Walk {
         problems: Vec::new(),
         overflowed: false,
         whole: shape,
+        served,
     };
     walk.node(
         document,
         shape,
         &Step::Root,
-        if custom { Null::Mistake } else { Null::Absent },
+        if custom { Law::Ours } else { Law::Kubernetes },
     );
     walk.problems.sort();
     if walk.overflowed {
@@ -73,6 +77,8 @@ struct Walk<'a> {
     overflowed: bool,
     /// The whole shape, to tell where a misplaced field belongs.
     whole: &'a Node,
+    /// Whether it comes from an API server.
+    served: bool,
 }
 
 impl Walk<'_> {
@@ -94,18 +100,18 @@ impl Walk<'_> {
         }
     }
 
-    fn node(&mut self, value: &mut Value, node: &Node, at: &Step<'_>, null: Null) {
+    fn node(&mut self, value: &mut Value, node: &Node, at: &Step<'_>, law: Law) {
         match (&node.form, &mut *value) {
-            (Form::Object(fields), Value::Object(map)) => self.object(map, fields, at, null),
-            (Form::Choice(fields), Value::Object(map)) => self.choice(map, fields, at, null),
+            (Form::Object(fields), Value::Object(map)) => self.object(map, fields, at, law),
+            (Form::Choice(fields), Value::Object(map)) => self.choice(map, fields, at, law),
             (Form::Map(inner), Value::Object(map)) => {
                 for (name, value) in map {
-                    self.node(value, inner, &Step::Member(at, name), Null::Mistake);
+                    self.node(value, inner, &Step::Member(at, name), Law::Ours);
                 }
             }
             (Form::List(inner), Value::Array(items)) => {
                 for (index, item) in items.iter_mut().enumerate() {
-                    self.node(item, inner, &Step::Item(at, index), null);
+                    self.node(item, inner, &Step::Item(at, index), law);
                 }
             }
             (Form::Word { words, .. }, Value::String(text)) => self.word(text, words, at),
@@ -148,23 +154,24 @@ impl Walk<'_> {
         map: &mut Map<String, Value>,
         fields: &BTreeMap<String, Field>,
         at: &Step<'_>,
-        null: Null,
+        law: Law,
     ) {
         let mut renamed: Vec<(String, String)> = Vec::new();
         for (name, value) in map.iter_mut() {
             let here = Step::Member(at, name);
             // What stands around the content is Kubernetes' own, in our kinds too.
-            let null = if matches!(at, Step::Root) && name == "metadata" {
-                Null::Absent
+            let law = if matches!(at, Step::Root) && name == "metadata" {
+                Law::Kubernetes
             } else {
-                null
+                law
             };
             match fields.get(name) {
-                Some(field) if !value.is_null() => self.node(value, &field.node, &here, null),
-                Some(field) if null == Null::Mistake && field.node.form != Form::Anything => {
+                Some(field) if !value.is_null() => self.node(value, &field.node, &here, law),
+                Some(field) if law == Law::Ours && field.node.form != Form::Anything => {
                     self.no_value(name, &here);
                 }
                 Some(_) => {}
+                None if self.served && law == Law::Kubernetes => {}
                 None if self.problems.len() >= PROBLEMS_MAX => self.overflowed = true,
                 None => {
                     let advice = suggestion::unknown_field(&at.path(), name, fields, self.whole);
@@ -176,7 +183,7 @@ impl Walk<'_> {
                     );
                     if let Some((meant, field)) = advice.meant.filter(|_| !value.is_null()) {
                         // What stands under a misspelt name is judged too: all mistakes at once.
-                        self.node(value, &field.node, &here, null);
+                        self.node(value, &field.node, &here, law);
                         renamed.push((name.clone(), meant));
                     }
                 }
@@ -194,7 +201,7 @@ impl Walk<'_> {
             if field.required
                 && map
                     .get(name)
-                    .is_none_or(|value| value.is_null() && null == Null::Absent)
+                    .is_none_or(|value| value.is_null() && law == Law::Kubernetes)
             {
                 let what = suggestion::purpose(&field.node);
                 let message = format!("{name} is missing{what}");
@@ -206,7 +213,7 @@ impl Walk<'_> {
                 );
             }
         }
-        if null == Null::Absent {
+        if law == Law::Kubernetes {
             map.retain(|_, value| !value.is_null());
         }
     }
@@ -216,9 +223,9 @@ impl Walk<'_> {
         map: &mut Map<String, Value>,
         fields: &BTreeMap<String, Field>,
         at: &Step<'_>,
-        null: Null,
+        law: Law,
     ) {
-        self.object(map, fields, at, null);
+        self.object(map, fields, at, law);
         let chosen: Vec<&str> = map
             .keys()
             .filter(|name| fields.contains_key(*name))

@@ -1,5 +1,10 @@
 //! Decoding: what is accepted, what is refused and in which words, and that nothing slips through.
 
+#![expect(
+    clippy::panic,
+    reason = "a helper that finds something wrong fails its test"
+)]
+
 mod builtins;
 mod edges;
 mod every_field;
@@ -11,10 +16,12 @@ mod salvage;
 mod sample;
 mod snapshots;
 
+use std::sync::Arc;
+
 use resources::{
     decode::{Source, decode},
     kinds::Kind,
-    position::Origin,
+    position::{Origin, Positions},
     snapshot::{AnyObject, Object, Undecodable},
 };
 use serde::Serialize;
@@ -36,20 +43,23 @@ fn document(kind: Kind, content: &Value) -> Value {
 fn source() -> Source {
     Source {
         default_namespace: "default".to_owned(),
-        origin: Origin::Cluster,
+        origin: Origin::File {
+            file: Arc::from("test.yaml"),
+            positions: Positions::default(),
+        },
         age: 1,
         problems: Vec::new(),
     }
 }
 
 /// The value as JSON, or why there is none.
-fn outcome(object: &AnyObject) -> Result<Value, Undecodable> {
-    fn of<T: Serialize>(object: &Object<T>) -> Result<Value, Undecodable> {
+fn outcome(object: &AnyObject) -> Result<Value, Box<Undecodable>> {
+    fn of<T: Serialize>(object: &Object<T>) -> Result<Value, Box<Undecodable>> {
         match &object.value {
             Ok(value) => {
                 Ok(serde_json::to_value(value).expect("a typed value can be written down"))
             }
-            Err(undecodable) => Err(undecodable.clone()),
+            Err(undecodable) => Err(Box::new(undecodable.clone())),
         }
     }
     match object {
@@ -72,13 +82,13 @@ fn outcome(object: &AnyObject) -> Result<Value, Undecodable> {
 }
 
 /// Decodes a document that has a name.
-fn decoded(kind: Kind, document: Value) -> Result<Value, Undecodable> {
+fn decoded(kind: Kind, document: Value) -> Result<Value, Box<Undecodable>> {
     outcome(&decode(kind, document, source()).expect("the document has a name"))
 }
 
 /// That a content is refused, with exactly these problems: `PATH: CODE: MESSAGE (REMEDY)`.
 #[track_caller]
-fn refused(kind: Kind, content: &Value, expected: &[&str]) -> Undecodable {
+fn refused(kind: Kind, content: &Value, expected: &[&str]) -> Box<Undecodable> {
     let undecodable = decoded(kind, document(kind, content)).expect_err("the document is refused");
     let found: Vec<String> = undecodable
         .problems

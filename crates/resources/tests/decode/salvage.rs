@@ -106,8 +106,8 @@ fn what_cannot_be_read_is_said() {
             "b.example.com ?, ?",
         ),
         (
-            json!({"spec": {"rules": [{"host": ["a.example.com"]}]}}),
-            "?",
+            json!({"spec": {"rules": [{"host": ["a.example.com", {}]}]}}),
+            "a.example.com, ?",
         ),
         (json!({"spec": {"rules": "a.example.com"}}), "?"),
         (json!({"spec": {"rules": ["a.example.com"]}}), "?"),

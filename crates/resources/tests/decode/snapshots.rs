@@ -229,3 +229,33 @@ fn what_was_not_read_is_not_missing() {
     snapshot.insert(ingress(&json!({"spec": {}}), source()));
     assert_eq!(find(&snapshot), "there");
 }
+
+#[test]
+fn what_an_api_server_has_let_through_may_be_newer_than_this_program() {
+    let served = || Source {
+        origin: Origin::Cluster,
+        ..source()
+    };
+    let new = json!({"metadata": {"name": "thing", "newField": {"a": 1}}, "spec": {"type": "ClusterIP", "newField": 1}});
+    let AnyObject::Service(service) =
+        decode(Kind::Service, document(Kind::Service, &new), served()).expect("named")
+    else {
+        panic!("it is a Service")
+    };
+    assert!(service.value.is_ok());
+    // Our own kinds keep unknown fields so that they are refused here.
+    let ours =
+        json!({"metadata": {"name": "thing", "newField": 1}, "modules": {"newModule": {"a": 1}}});
+    let document = document(Kind::NgrokModuleSet, &ours);
+    let AnyObject::NgrokModuleSet(set) =
+        decode(Kind::NgrokModuleSet, document, served()).expect("named")
+    else {
+        panic!("it is a module set")
+    };
+    let problems = &set.value.as_ref().expect_err("it does not decode").problems;
+    let paths: Vec<&str> = problems
+        .iter()
+        .map(|problem| problem.path.as_str())
+        .collect();
+    assert_eq!(paths, ["modules.newModule"]);
+}
