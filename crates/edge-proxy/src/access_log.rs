@@ -7,6 +7,7 @@
 use std::{
     io::Write,
     sync::mpsc::{Receiver, SyncSender, sync_channel},
+    thread::{self, JoinHandle},
     time::SystemTime,
 };
 
@@ -45,18 +46,22 @@ pub(crate) struct Logger {
 }
 
 impl Logger {
-    /// Starts the writer; it ends with the last logger.
-    pub(crate) fn start(log: AccessLog, lines_max: usize) -> std::io::Result<Self> {
+    /// Starts the writer, if there is something to write; it ends with the last logger.
+    pub(crate) fn start(
+        log: AccessLog,
+        lines_max: usize,
+    ) -> std::io::Result<(Self, Option<JoinHandle<()>>)> {
         let (lines, waiting) = sync_channel(lines_max);
-        if log.level != LogLevel::Off {
-            std::thread::Builder::new()
-                .name(String::from("access-log"))
-                .spawn(move || write(log.sink, &waiting))?;
-        }
-        Ok(Self {
+        let logger = Self {
             level: log.level,
             lines,
-        })
+        };
+        if log.level == LogLevel::Off {
+            return Ok((logger, None));
+        }
+        let writer = thread::Builder::new().name(String::from("access-log"));
+        let writer = writer.spawn(move || write(log.sink, &waiting))?;
+        Ok((logger, Some(writer)))
     }
 
     /// Whether such a request is logged.

@@ -32,11 +32,23 @@ impl Admission {
     pub(crate) fn obtain(
         worker: &Rc<Worker>,
         subject: Subject,
-        log: Option<&mut RouteSeen>,
+        mut log: Option<&mut RouteSeen>,
     ) -> Result<Self, Refusal> {
+        if worker.flights.len() >= worker.shared.limits.requests {
+            return Err(Refusal::Overloaded);
+        }
         let mut published = worker.store.load();
         for _ in 0..TABLES_MAX {
-            let (edge, admitted) = subject.judge(&published.table, &worker.shared.defences)?;
+            let judged = subject.judge(&published.table, &worker.shared.defences);
+            let (edge, admitted) = match judged {
+                Ok(judged) => judged,
+                Err(reason) => {
+                    if let Some(log) = &mut log {
+                        **log = subject.route(&published.table);
+                    }
+                    return Err(reason);
+                }
+            };
             let newest = worker.store.load();
             if !Arc::ptr_eq(&published, &newest) {
                 published = newest;

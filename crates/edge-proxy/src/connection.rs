@@ -163,7 +163,7 @@ fn report(error: &TlsError) {
         TlsError::Failed(_) | TlsError::UnknownName | TlsError::Timeout => {
             tracing::debug!(error = error as &dyn std::error::Error, "handshake failed");
         }
-        TlsError::Authority(_) | TlsError::Config(_) | TlsError::Certificate(_) => {
+        TlsError::Authority(_) => {
             tracing::error!(
                 error = error as &dyn std::error::Error,
                 "no certificate can be shown"

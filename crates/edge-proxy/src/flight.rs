@@ -6,6 +6,7 @@
 use std::{
     cell::{Cell, RefCell},
     net::IpAddr,
+    panic::{AssertUnwindSafe, catch_unwind},
     rc::Rc,
     sync::Arc,
     task::{Context, Poll},
@@ -20,6 +21,7 @@ use routing::{
 };
 
 use crate::{
+    admission::RouteSeen,
     options::{Defences, Timeouts},
     watch::{Bell, Clock, Tick, overdue},
 };
@@ -102,6 +104,15 @@ impl Subject {
         };
         let facts = Facts::new(self.peer, self.method.as_str(), &self.host, path);
         Ok((&entry.edge, route.admit(&facts)?))
+    }
+}
+
+impl Subject {
+    /// The route that judges it, for the log.
+    pub(crate) fn route(&self, table: &Table) -> RouteSeen {
+        let entry = table.host(&self.host)?;
+        let route = entry.edge.select(self.target.path()).route().ok()?;
+        Some((route.id.clone(), route.generation))
     }
 }
 
@@ -231,7 +242,9 @@ impl Flight {
         {
             return;
         }
-        match self.subject.judge(table, defences) {
+        // What cannot be judged is not admitted (R11).
+        let judge = AssertUnwindSafe(|| self.subject.judge(table, defences));
+        match catch_unwind(judge).unwrap_or(Err(Refusal::ModuleFailed)) {
             Ok((edge, _)) => {
                 *self.edge.borrow_mut() = Arc::clone(edge);
                 self.revoked_since.set(0);

@@ -41,6 +41,9 @@ pub struct Options {
     /// Test builds switch one defence off to see its corpus case fail.
     #[doc(hidden)]
     pub defences: Defences,
+    /// Tests fail here, in the middle of a request, with its path in hand.
+    #[doc(hidden)]
+    pub fault: Option<fn(&str)>,
 }
 
 impl Options {
@@ -62,6 +65,7 @@ impl Options {
             timeouts: Timeouts::default(),
             limits: Limits::default(),
             defences: Defences::all(),
+            fault: None,
         }
     }
 }
@@ -127,6 +131,8 @@ impl Timeouts {
 pub struct Limits {
     /// Connections of clients.
     pub connections: usize,
+    /// Requests in flight and tunnels.
+    pub requests: usize,
     /// Handshakes going on.
     pub handshakes: usize,
     /// Bytes of a request head.
@@ -149,6 +155,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 20_000,
+            requests: 50_000,
             handshakes: 1024,
             head_bytes: 32 * 1024,
             target_bytes: 8 * 1024,

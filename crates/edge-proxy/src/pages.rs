@@ -3,7 +3,7 @@
 //! A page names the error and the request, never what stands behind the edge.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
+use http::{HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use routing::refusal::Refusal;
 
 const ERROR_CODE: HeaderName = HeaderName::from_static("ngrok-error-code");
@@ -19,9 +19,8 @@ pub(crate) enum Shown {
 
 impl Shown {
     /// What the `Accept` header names first; programs that name nothing get text.
-    pub(crate) fn of(headers: &HeaderMap) -> Self {
-        let accept = headers
-            .get(header::ACCEPT)
+    pub(crate) fn of(accept: Option<&HeaderValue>) -> Self {
+        let accept = accept
             .and_then(|value| value.to_str().ok())
             .unwrap_or_default();
         let first = |kind: &str| accept.find(kind).unwrap_or(usize::MAX);
@@ -130,10 +129,7 @@ mod tests {
     use super::*;
 
     fn accept(value: &'static str) -> Shown {
-        Shown::of(&HeaderMap::from_iter([(
-            header::ACCEPT,
-            HeaderValue::from_static(value),
-        )]))
+        Shown::of(Some(&HeaderValue::from_static(value)))
     }
 
     #[test]
@@ -144,7 +140,7 @@ mod tests {
         );
         assert_eq!(accept("application/json, text/html;q=0.1"), Shown::Json);
         assert_eq!(accept("*/*"), Shown::Text);
-        assert_eq!(Shown::of(&HeaderMap::new()), Shown::Text);
+        assert_eq!(Shown::of(None), Shown::Text);
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(crate) fn serve(
         let id = worker.request_id().to_string();
         let page = pages::refuse(
             reason,
-            Shown::of(request.headers()),
+            Shown::of(request.headers().get(header::ACCEPT)),
             request.method(),
             &id,
             None,

@@ -59,6 +59,7 @@ impl Proxy {
             timeouts: options.timeouts,
             limits: options.limits,
             defences: options.defences,
+            fault: options.fault,
             revoke_grace: options.revoke_grace,
             drain_timeout: options.drain_timeout,
             public_port: options.public_port.unwrap_or(https.port()),
@@ -66,7 +67,7 @@ impl Proxy {
             authority: Arc::clone(&authority),
             policy: Policy::new(&options.dial, [https, http]),
         });
-        let logger = Logger::start(options.access_log, options.limits.log_lines)
+        let (logger, writer) = Logger::start(options.access_log, options.limits.log_lines)
             .map_err(StartError::System)?;
         let (stop, stopped) = watch::channel(false);
         let mut running = Running {
@@ -76,6 +77,7 @@ impl Proxy {
             metrics: Vec::new(),
             stop,
             threads: Vec::new(),
+            writer,
         };
         for (number, (https, http)) in https_listeners.into_iter().zip(http_listeners).enumerate() {
             let metrics = WorkerMetrics::new();
@@ -133,6 +135,7 @@ pub struct Running {
     metrics: Vec<Arc<WorkerMetrics>>,
     stop: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
+    writer: Option<JoinHandle<()>>,
 }
 
 impl Running {
@@ -157,9 +160,13 @@ impl Running {
     /// Drains and waits until all has ended. Blocks the thread.
     pub fn shutdown(mut self) {
         self.drain();
-        for worker in std::mem::take(&mut self.threads) {
+        // The log's writer ends when no worker can log any more.
+        for worker in std::mem::take(&mut self.threads)
+            .into_iter()
+            .chain(self.writer.take())
+        {
             if worker.join().is_err() {
-                tracing::error!("a worker of the edge ended by a panic");
+                tracing::error!("a thread of the edge ended by a panic");
             }
         }
     }

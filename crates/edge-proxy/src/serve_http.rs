@@ -64,7 +64,7 @@ pub(crate) async fn serve(peer: &Rc<Peer>, request: Request<Incoming>) -> Respon
     let mut record = Record::begin(peer);
     let (head, body) = request.into_parts();
     let method = head.method.clone();
-    let shown = Shown::of(&head.headers);
+    let accept = head.headers.get(header::ACCEPT).cloned();
     let may_upgrade = head.headers.contains_key(header::UPGRADE);
     let outcome = contain(pass(peer, head, body, &mut record)).await.unwrap_or_else(|Panicked| {
         peer.worker.metrics.panics.add(1);
@@ -108,7 +108,7 @@ pub(crate) async fn serve(peer: &Rc<Peer>, request: Request<Incoming>) -> Respon
             });
             response.map(|()| Answer::Tunnel)
         }
-        Err(reason) => refuse(peer, reason, shown, &method, record),
+        Err(reason) => refuse(peer, reason, Shown::of(accept.as_ref()), &method, record),
     }
 }
 
@@ -174,6 +174,9 @@ async fn pass(
         handshake: Rc::clone(&peer.handshake),
     };
     let admission = Admission::obtain(worker, subject, record.route())?;
+    if let Some(fault) = worker.shared.fault {
+        fault(head.uri.path());
+    }
     let edits = admission.set().chain.response_headers();
     if let BackendKind::HttpResponse {
         status,

@@ -51,10 +51,6 @@ pub(crate) enum TlsError {
     Timeout,
     #[error(transparent)]
     Authority(#[from] AuthorityError),
-    #[error("the configuration is impossible")]
-    Config(#[from] rustls::Error),
-    #[error("the edge's certificate cannot be used")]
-    Certificate(#[from] CertificateError),
 }
 
 /// Why a certificate from a declaration cannot be shown.
@@ -104,7 +100,7 @@ pub(crate) struct Tls {
 
 /// A certificate of the state, which keeps its address from being used again, and what it was
 /// read as.
-type Stored = (Arc<Certificate>, Arc<CertifiedKey>);
+type Stored = (Arc<Certificate>, Option<Arc<CertifiedKey>>);
 
 /// A connection that has been made.
 pub(crate) struct Accepted {
@@ -179,7 +175,7 @@ impl Tls {
             return Ok(None);
         };
         let key = match self.stored_key(&entry.edge, &published.state) {
-            Some(key) => key?,
+            Some(key) => key,
             None => self.leaf(&entry.pattern)?,
         };
         let template = match entry.edge.demands.tls_minimum {
@@ -191,26 +187,27 @@ impl Tls {
         Ok(Some(Arc::new(config)))
     }
 
-    /// The certificate that the edge names, if it names one that is there.
-    fn stored_key(
-        &self,
-        edge: &EdgeEntry,
-        state: &EdgeState,
-    ) -> Option<Result<Arc<CertifiedKey>, CertificateError>> {
-        let certificate = state.certificates.get(edge.certificate.as_ref()?)?;
+    /// The certificate that the edge names. Where it is missing or cannot be used the local
+    /// authority's takes its place: a certificate is no protection, its loss closes nothing (R2).
+    fn stored_key(&self, edge: &EdgeEntry, state: &EdgeState) -> Option<Arc<CertifiedKey>> {
+        let id = edge.certificate.as_ref()?;
+        let certificate = state.certificates.get(id)?;
         let place = Arc::as_ptr(certificate).addr();
         if let Some((_, key)) = self.stored.borrow().get(&place) {
-            return Some(Ok(Arc::clone(key)));
+            return key.clone();
         }
-        let key = certified_key(&certificate.chain_pem, &certificate.key_pem).map(Arc::new);
-        if let Ok(key) = &key {
-            let mut stored = self.stored.borrow_mut();
-            if stored.len() >= KEPT_MAX {
-                stored.clear();
-            }
-            stored.insert(place, (Arc::clone(certificate), Arc::clone(key)));
+        let key = certified_key(&certificate.chain_pem, &certificate.key_pem)
+            .inspect_err(|error| {
+                tracing::error!(certificate.id = %id, error = error as &dyn std::error::Error, "the certificate cannot be shown");
+            })
+            .ok()
+            .map(Arc::new);
+        let mut stored = self.stored.borrow_mut();
+        if stored.len() >= KEPT_MAX {
+            stored.clear();
         }
-        Some(key)
+        stored.insert(place, (Arc::clone(certificate), key.clone()));
+        key
     }
 
     /// The local authority's certificate for a declared host, made when it is first needed.

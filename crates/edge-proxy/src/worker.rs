@@ -4,7 +4,12 @@
 use std::{cell::Cell, io, net::TcpListener as StdListener, rc::Rc, sync::Arc, time::Duration};
 
 use edge_store::Store;
-use tokio::{net::TcpListener, sync::watch, task::spawn_local, time};
+use tokio::{
+    net::TcpListener,
+    sync::{Notify, watch},
+    task::{JoinSet, spawn_local},
+    time,
+};
 
 use crate::{
     access_log::Logger,
@@ -31,6 +36,7 @@ pub(crate) struct Shared {
     pub(crate) timeouts: Timeouts,
     pub(crate) limits: Limits,
     pub(crate) defences: Defences,
+    pub(crate) fault: Option<fn(&str)>,
     pub(crate) revoke_grace: Duration,
     pub(crate) drain_timeout: Duration,
     pub(crate) public_port: u16,
@@ -53,6 +59,8 @@ pub(crate) struct Worker {
     pub(crate) flights: Rc<Register<Flight>>,
     pub(crate) handshakes: Cell<usize>,
     pub(crate) draining: Cell<bool>,
+    /// Tells the listeners to end.
+    stop: Notify,
     request_prefix: u64,
     requests: Cell<u64>,
 }
@@ -107,19 +115,27 @@ impl Start {
             flights: Rc::default(),
             handshakes: Cell::new(0),
             draining: Cell::new(false),
+            stop: Notify::new(),
             request_prefix: seed,
             requests: Cell::new(0),
         });
-        let listeners = [
-            spawn_local(accept(Rc::clone(&worker), https, true)),
-            spawn_local(accept(Rc::clone(&worker), http, false)),
-        ];
-        spawn_local(tick(Rc::clone(&worker)));
-        spawn_local(revoke(Rc::clone(&worker)));
-        // The sender is gone only when the process is ending without ceremony.
-        let _ = stop.wait_for(|stop| *stop).await;
-        listeners.iter().for_each(tokio::task::JoinHandle::abort);
-        worker.drain().await;
+        let mut chores = JoinSet::new();
+        chores.spawn_local(tick(Rc::clone(&worker)));
+        chores.spawn_local(revoke(Rc::clone(&worker)));
+        chores.spawn_local(accept(Rc::clone(&worker), https, true));
+        chores.spawn_local(accept(Rc::clone(&worker), http, false));
+        let failed = tokio::select! {
+            // The sender is gone only when the process is ending without ceremony.
+            _ = stop.wait_for(|stop| *stop) => false,
+            // None of them ends by itself: without time-outs or revocation nothing may go on (R11).
+            _ = chores.join_next() => true,
+        };
+        if failed {
+            worker.cut_all();
+            chores.abort_all();
+            return Err(io::Error::other("a part of the worker ended by a panic"));
+        }
+        worker.drain(chores).await;
         Ok(())
     }
 }
@@ -135,18 +151,24 @@ impl Worker {
         }
     }
 
-    /// Lets what is in progress end, then ends it.
-    async fn drain(&self) {
+    /// Takes nothing more, lets what is in progress end, then ends it.
+    async fn drain(&self, mut chores: JoinSet<()>) {
         self.draining.set(true);
+        self.stop.notify_waiters();
         self.connections.each(Control::close);
         let deadline = time::Instant::now() + self.shared.drain_timeout;
         while self.is_busy() && time::Instant::now() < deadline {
             time::sleep(TICK).await;
         }
-        self.flights.each(|flight| flight.cut(Cut::Drained));
-        self.connections.each(Control::cut);
+        self.cut_all();
         // One round for the tasks to notice.
         time::sleep(TICK).await;
+        chores.abort_all();
+    }
+
+    fn cut_all(&self) {
+        self.flights.each(|flight| flight.cut(Cut::Drained));
+        self.connections.each(Control::cut);
     }
 
     fn is_busy(&self) -> bool {
@@ -169,7 +191,14 @@ impl std::fmt::Display for RequestId {
 
 async fn accept(worker: Rc<Worker>, listener: TcpListener, is_tls: bool) {
     loop {
-        let (stream, peer) = match listener.accept().await {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = worker.stop.notified() => {
+                drop(listener);
+                return std::future::pending().await;
+            }
+        };
+        let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
                 if let Some(pause) = back_off(&error) {
@@ -242,13 +271,14 @@ async fn revoke(worker: Rc<Worker>) {
         Arc::clone(&worker.shared),
         grace(worker.shared.revoke_grace),
     );
-    // The store is gone when the process ends; what was published last stays in force.
     while revisions.changed().await.is_ok() {
         let published = worker.store.current();
         worker
             .flights
             .each(|flight| flight.judge_again(&published.table, &shared.defences, grace));
     }
+    // The store has ended, or there is none: what was published last stays in force.
+    std::future::pending().await
 }
 
 /// The grace less what it takes to notice that it is over: a promise of 5 s is kept within 5 s.

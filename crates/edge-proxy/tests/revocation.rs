@@ -170,7 +170,7 @@ fn an_answer_in_flight_is_cut_when_its_route_closes() {
     wait::until("it is counted", Duration::from_secs(2), || {
         match edge.running.metrics() {
             metrics if metrics.cut == 1 && metrics.requests_in_flight == 0 => Ok(()),
-            metrics => Err(metrics),
+            metrics => Err(format!("{metrics:?}")),
         }
     });
 }

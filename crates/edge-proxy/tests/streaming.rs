@@ -113,7 +113,7 @@ fn a_client_that_does_not_read_holds_its_backend_back() {
         Duration::from_secs(10),
         || match edge.running.metrics() {
             metrics if metrics.requests_in_flight == 0 && metrics.passed == 1 => Ok(()),
-            metrics => Err(metrics),
+            metrics => Err(format!("{metrics:?}")),
         },
     );
     let bytes = sent.load(Ordering::SeqCst);

@@ -440,3 +440,133 @@ impl<IO: AsyncWrite + Unpin> AsyncWrite for Guard<IO> {
         Pin::new(&mut self.io).poll_shutdown(cx)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+
+    /// A connection on which these pieces arrive, and then nothing.
+    struct Pieces(Vec<Vec<u8>>);
+
+    impl AsyncRead for Pieces {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buf: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            if self.0.is_empty() {
+                return Poll::Pending;
+            }
+            let mut piece = self.0.remove(0);
+            let rest = piece.split_off(piece.len().min(buf.remaining()));
+            buf.put_slice(&piece);
+            if !rest.is_empty() {
+                self.0.insert(0, rest);
+            }
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    /// Everything that the parser gets, and the refusal.
+    fn through(pieces: Vec<Vec<u8>>, buffer: usize) -> (Vec<u8>, Option<(u64, HeadError)>, bool) {
+        let control = Rc::new(Control::new(Rc::new(Clock::new()), false));
+        let limits = HeadLimits {
+            head_bytes: 200,
+            target_bytes: 100,
+            headers: 10,
+        };
+        let mut guard = Guard::new(Pieces(pieces), Rc::clone(&control), limits, Defences::all());
+        let mut all = Vec::new();
+        let mut storage = vec![0; buffer];
+        loop {
+            let mut buf = ReadBuf::new(&mut storage);
+            match Pin::new(&mut guard).poll_read(&mut Context::from_waker(Waker::noop()), &mut buf)
+            {
+                Poll::Ready(Ok(())) => all.extend(buf.filled()),
+                Poll::Ready(Err(_)) => return (all, control.refused.get(), true),
+                Poll::Pending
+                    if control.upgrade.get() == Upgrade::Undecided
+                        && matches!(guard.state, State::Waiting) =>
+                {
+                    control.decide(Upgrade::Granted)
+                }
+                Poll::Pending => return (all, control.refused.get(), false),
+            }
+        }
+    }
+
+    const GET: &str = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n";
+    const CHUNKED: &str = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    const UPGRADE: &str = "GET /ws HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\n\r\n";
+
+    #[test]
+    fn what_is_let_through_does_not_depend_on_how_it_arrives() {
+        let stand_in = String::from_utf8_lossy(STAND_IN);
+        let length = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc";
+        let body = "3\r\nabc\r\n0\r\n\r\n";
+        let long = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(200));
+        for (sent, let_through, refused) in [
+            (
+                format!("{GET}{length}{CHUNKED}{body}{GET}"),
+                format!("{GET}{length}{CHUNKED}{body}{GET}"),
+                None,
+            ),
+            (
+                format!("{GET}{GET}GET /\n\r\n{GET}"),
+                format!("{GET}{GET}{stand_in}"),
+                Some((2, HeadError::Newline)),
+            ),
+            (
+                format!("{length}{long}{GET}"),
+                format!("{length}{stand_in}"),
+                Some((1, HeadError::TooLarge)),
+            ),
+            (
+                format!("{CHUNKED}{body}GET / HTTP/3\r\n\r\n{GET}"),
+                format!("{CHUNKED}{body}{stand_in}"),
+                Some((1, HeadError::Version)),
+            ),
+            (
+                format!("{UPGRADE}\x01\n\n\n{GET}"),
+                format!("{UPGRADE}\x01\n\n\n{GET}"),
+                None,
+            ),
+        ] {
+            for buffer in [1, 7, 4096] {
+                for cut in 0..sent.len() {
+                    let pieces =
+                        [&sent[..cut], &sent[cut..]].map(|piece| piece.as_bytes().to_vec());
+                    let pieces = pieces
+                        .into_iter()
+                        .filter(|piece| !piece.is_empty())
+                        .collect();
+                    let (all, why, broken) = through(pieces, buffer);
+                    assert_eq!(
+                        String::from_utf8_lossy(&all),
+                        let_through,
+                        "cut at {cut}, buffer of {buffer}: {sent:?}"
+                    );
+                    assert_eq!((why, broken), (refused, false), "{sent:?}");
+                }
+                let bytes = sent.bytes().map(|byte| vec![byte]).collect();
+                assert_eq!(
+                    String::from_utf8_lossy(&through(bytes, buffer).0),
+                    let_through,
+                    "byte by byte"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_bad_chunk_ends_the_body_in_an_error_and_lets_nothing_behind_it_through() {
+        let (all, refused, broken) = through(
+            vec![format!("{CHUNKED}3;x\r\nabc\r\n0\r\n\r\n{GET}").into_bytes()],
+            4096,
+        );
+        assert_eq!((refused, broken), (None, true));
+        assert!(!String::from_utf8_lossy(&all).contains("GET"));
+    }
+}

@@ -143,12 +143,13 @@ struct Attempt<'a> {
 impl Attempt<'_> {
     async fn run(&mut self, mut request: Request<ClientBody>) -> Result<Reply, Refusal> {
         let pool = &self.worker.pool;
+        let mut reuse = true;
         while self.tried.len() < TRIES_MAX {
             let Some(address) = pool.choose(self.endpoints, &self.tried) else {
                 return Err(self.failure);
             };
             // Ends: each round takes a kept connection out of the pool, or tries an endpoint.
-            if let Some((lease, idle)) = pool.reuse(address) {
+            if let Some((lease, idle)) = if reuse { pool.reuse(address) } else { None } {
                 let copy = if idle >= STALE_MS {
                     copy(&request)
                 } else {
@@ -156,7 +157,12 @@ impl Attempt<'_> {
                 };
                 request = match self.exchange(lease, request).await {
                     Ok(reply) => return Ok(reply),
-                    Err(unsent) => unsent.or(copy).ok_or(Refusal::UpstreamInvalid)?,
+                    Err(Some(unsent)) => unsent,
+                    Err(None) => {
+                        // It may have been sent: once more, and not on a kept connection again.
+                        reuse = false;
+                        copy.ok_or(Refusal::UpstreamInvalid)?
+                    }
                 };
                 self.worker.metrics.upstream_retries.add(1);
                 continue;
@@ -179,6 +185,7 @@ impl Attempt<'_> {
     }
 
     fn failed(&mut self, address: SocketAddr, why: Refusal) {
+        tracing::debug!(endpoint.address = %address, reason = why.label(), "an endpoint was not reached");
         self.worker.pool.shun(address);
         self.tried.push(address);
         self.failure = why;

@@ -22,7 +22,9 @@ use edge_store::{Store, Writer};
 use model::{
     backend::BackendKind,
     host::HostPattern,
-    id::{BackendId, DomainId, EdgeId, IpPolicyId, RouteId, StaticId, TunnelGroupId},
+    id::{
+        BackendId, CertificateId, DomainId, EdgeId, IpPolicyId, RouteId, StaticId, TunnelGroupId,
+    },
     module::{EdgeDemands, HeaderChanges, IpAction, IpRestriction, IpRules, Modules, TlsVersion},
     place::{Match, MatchType},
 };
@@ -181,6 +183,34 @@ impl Edge {
             hosts: BTreeSet::from([edge.host]),
             demands: edge.demands,
             certificate: None,
+            description: String::new(),
+            metadata: String::new(),
+            routes: routes.collect(),
+            id,
+        })));
+    }
+
+    /// Replaces the declared edge by the same with this certificate.
+    pub fn show_certificate(&self, host: &str, certificate: &CertificateId) {
+        let id = EdgeId::derived(&[CONTROLLER, host]);
+        let published = self.store.current();
+        let edge = published.state.edges.get(&id).expect("it is declared");
+        let routes = edge.routes.iter().map(|(id, route)| RouteSpec {
+            id: id.clone(),
+            place: route.place.clone(),
+            modules: route.modules.clone(),
+            backend: route.backend.clone(),
+            also_refuse: route.also_refuse.clone(),
+            description: String::new(),
+            metadata: String::new(),
+            record: None,
+        });
+        self.apply(Command::ReplaceEdge(Box::new(EdgeSpec {
+            expected: Expected::Any,
+            controller: Some(CONTROLLER.to_owned()),
+            hosts: edge.hosts.clone(),
+            demands: edge.demands(),
+            certificate: Some(certificate.clone()),
             description: String::new(),
             metadata: String::new(),
             routes: routes.collect(),

@@ -1,0 +1,273 @@
+//! HTTP/2 through real sockets: many streams on one connection, and what ends them.
+
+mod common;
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use common::{Edge, host, prefix};
+use http::{Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full};
+use hyper::{
+    body::{Frame, Incoming},
+    client::conn::http2::{self, SendRequest},
+};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use model::module::TlsVersion;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::{CertificateDer, ServerName, pem::PemObject as _};
+use testkit::{backend::Backend, wait};
+use tokio::{net::TcpStream, task::JoinHandle, time::timeout};
+
+type Body = http_body_util::combinators::BoxBody<Bytes, Infallible>;
+type Sender = SendRequest<Body>;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+async fn open(
+    edge: &Edge,
+    name: &str,
+    versions: &[&'static rustls::SupportedProtocolVersion],
+) -> (Sender, JoinHandle<hyper::Result<()>>) {
+    let mut roots = RootCertStore::empty();
+    let pem = std::fs::read(edge.running.authority_certificate()).expect("the authority");
+    roots
+        .add(CertificateDer::from_pem_slice(&pem).expect("PEM"))
+        .expect("a certificate");
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(versions)
+        .expect("versions");
+    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let stream = TcpStream::connect(edge.running.https)
+        .await
+        .expect("a connection");
+    let name = ServerName::try_from(name.to_owned()).expect("a name");
+    let stream = tokio_rustls::TlsConnector::from(Arc::new(config))
+        .connect(name, stream)
+        .await
+        .expect("a handshake");
+    let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+        .await
+        .expect("HTTP/2");
+    (sender, tokio::spawn(connection))
+}
+
+fn empty() -> Body {
+    Full::new(Bytes::new()).boxed()
+}
+
+fn get(url: &str) -> Request<Body> {
+    Request::get(url).body(empty()).expect("a request")
+}
+
+async fn send(sender: &mut Sender, request: Request<Body>) -> Response<Incoming> {
+    timeout(PATIENCE, sender.send_request(request))
+        .await
+        .expect("in time")
+        .expect("an answer")
+}
+
+async fn json(response: Response<Incoming>) -> serde_json::Value {
+    let body = response
+        .into_body()
+        .collect()
+        .await
+        .expect("a whole body")
+        .to_bytes();
+    serde_json::from_slice(&body).expect("JSON")
+}
+
+fn served() -> (Edge, Backend) {
+    let edge = Edge::start();
+    let backend = Backend::start("app");
+    let app = edge.backend("app", &[backend.address]);
+    edge.declare(
+        host("a.example")
+            .route(prefix("/").to(&app))
+            .route(prefix("/shut")),
+    );
+    (edge, backend)
+}
+
+#[test]
+fn streams_share_a_connection_and_each_is_judged() {
+    let (edge, backend) = served();
+    edge.runtime.block_on(async {
+        let (sender, _) = open(&edge, "a.example", rustls::ALL_VERSIONS).await;
+        let mut streams = Vec::new();
+        for number in 0..100 {
+            let mut sender = sender.clone();
+            streams.push(tokio::spawn(async move {
+                let path = if number % 4 == 0 { "shut" } else { "open" };
+                let response = send(
+                    &mut sender,
+                    get(&format!("https://a.example/{path}/{number}")),
+                )
+                .await;
+                (path, response.status())
+            }));
+        }
+        for stream in streams {
+            let (path, status) = stream.await.expect("no panic");
+            assert_eq!(
+                status,
+                if path == "shut" {
+                    StatusCode::SERVICE_UNAVAILABLE
+                } else {
+                    StatusCode::OK
+                }
+            );
+        }
+    });
+    assert_eq!(backend.requests(), 75);
+    assert_eq!(edge.running.metrics().connections_accepted, 1);
+}
+
+#[test]
+fn a_stream_becomes_an_ordinary_request_for_the_backend() {
+    let (edge, _backend) = served();
+    edge.runtime.block_on(async {
+        let (mut sender, _) = open(&edge, "a.example", rustls::ALL_VERSIONS).await;
+        let body = Pieces(["a", "b", "c"].into()).boxed();
+        let request = Request::post("https://A.example:443/x/../y?z")
+            .header(header::COOKIE, "a=1")
+            .header(header::COOKIE, "b=2")
+            .header("te", "trailers")
+            .header("x-forwarded-for", "6.6.6.6")
+            .body(body)
+            .expect("a request");
+        let seen = json(send(&mut sender, request).await).await;
+        assert_eq!(
+            (&seen["target"], &seen["body"], &seen["method"]),
+            (&"/y?z".into(), &"abc".into(), &"POST".into())
+        );
+        let headers: Vec<(String, String)> =
+            serde_json::from_value(seen["headers"].clone()).expect("pairs");
+        let of = |name: &str| {
+            headers
+                .iter()
+                .filter(|(n, _)| n == name)
+                .map(|(_, v)| v.as_str())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(of("cookie"), ["a=1; b=2"]);
+        assert_eq!((of("host"), of("te")), (vec!["a.example:443"], vec![]));
+        assert_eq!(
+            (of("x-forwarded-for"), of("transfer-encoding")),
+            (vec!["127.0.0.1"], vec!["chunked"])
+        );
+    });
+}
+
+/// A body in pieces, whose length nobody knows.
+struct Pieces(std::collections::VecDeque<&'static str>);
+
+impl http_body::Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(
+            self.0
+                .pop_front()
+                .map(|piece| Ok(Frame::data(Bytes::from_static(piece.as_bytes())))),
+        )
+    }
+}
+
+#[test]
+fn a_connection_that_does_not_meet_the_demands_any_more_is_ended() {
+    let (edge, backend) = served();
+    let (mut sender, connection) = edge.runtime.block_on(async {
+        let (mut sender, connection) = open(&edge, "a.example", &[&rustls::version::TLS12]).await;
+        assert_eq!(
+            send(&mut sender, get("https://a.example/")).await.status(),
+            StatusCode::OK
+        );
+        (sender, connection)
+    });
+    let app = edge.backend("app", &[backend.address]);
+    edge.declare(
+        host("a.example")
+            .tls_minimum(TlsVersion::V1_3)
+            .route(prefix("/").to(&app)),
+    );
+    edge.runtime.block_on(async {
+        let answer = send(&mut sender, get("https://a.example/")).await;
+        assert_eq!(answer.status(), StatusCode::MISDIRECTED_REQUEST);
+        drop(answer);
+        timeout(PATIENCE, connection)
+            .await
+            .expect("it ends")
+            .expect("no panic")
+            .expect("in good order");
+        assert!(
+            sender
+                .send_request(get("https://a.example/"))
+                .await
+                .is_err()
+        );
+    });
+    assert_eq!(backend.requests(), 1);
+}
+
+#[test]
+fn draining_says_goodbye_and_lets_streams_end() {
+    let (edge, _backend) = served();
+    edge.runtime.block_on(async {
+        let (mut sender, connection) = open(&edge, "a.example", rustls::ALL_VERSIONS).await;
+        assert_eq!(
+            send(&mut sender, get("https://a.example/")).await.status(),
+            StatusCode::OK
+        );
+        edge.running.drain();
+        timeout(PATIENCE, connection)
+            .await
+            .expect("it ends")
+            .expect("no panic")
+            .expect("in good order");
+    });
+    edge.running.shutdown();
+}
+
+#[test]
+fn streams_that_are_opened_and_reset_end_their_connection_and_nothing_else() {
+    let (edge, _backend) = served();
+    edge.runtime.block_on(async {
+        let (sender, connection) = open(&edge, "a.example", rustls::ALL_VERSIONS).await;
+        for _ in 0..20_000 {
+            let mut sender = sender.clone();
+            // Dropped before its answer: a RST_STREAM each.
+            let sent = sender.send_request(get("https://a.example/"));
+            if timeout(Duration::from_micros(1), sent)
+                .await
+                .is_ok_and(|answer| answer.is_err())
+                || connection.is_finished()
+            {
+                break;
+            }
+        }
+        let (mut other, _) = open(&edge, "a.example", rustls::ALL_VERSIONS).await;
+        assert_eq!(
+            send(&mut other, get("https://a.example/")).await.status(),
+            StatusCode::OK
+        );
+    });
+    wait::until("nothing is left behind", PATIENCE, || {
+        match edge.running.metrics() {
+            metrics if metrics.requests_in_flight == 0 => Ok(()),
+            metrics => Err(format!("{metrics:?}")),
+        }
+    });
+}
