@@ -30,8 +30,10 @@ pub struct Scan {
 pub fn scan(bytes: &[u8]) -> Scan {
     let text = String::from_utf8_lossy(bytes);
     let mut found = Scan::default();
-    let mut rest = text.as_ref();
+    let mut rest = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let mut before = None;
+    // Lists may hold what looks like lists: all of them together are read about once.
+    let mut budget = text.len();
     while let Some(first) = rest.chars().next() {
         if !is_word(first) {
             before = Some(first);
@@ -41,9 +43,8 @@ pub fn scan(bytes: &[u8]) -> Scan {
         let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
         let (word, behind) = rest.split_at(end);
         rest = behind;
-        let starts_fresh = before.is_none_or(|c| {
-            c.is_whitespace() || matches!(c, '"' | '\'' | '{' | ',' | '?' | '\u{feff}')
-        });
+        let starts_fresh =
+            before.is_none_or(|c| c.is_whitespace() || matches!(c, '"' | '\'' | '{' | ','));
         before = word.chars().next_back();
         if !starts_fresh {
             continue;
@@ -53,9 +54,10 @@ pub fn scan(bytes: &[u8]) -> Scan {
         };
         match word {
             "host" | "domain" => found.host(first_value(value)),
-            "hosts" | "hostports" => list_values(value)
-                .into_iter()
-                .for_each(|value| found.host(value)),
+            "hosts" | "hostports" => match list_values(value, &mut budget) {
+                Some(values) => values.into_iter().for_each(|value| found.host(value)),
+                None => found.incomplete = true,
+            },
             "kind" => found.kind(first_value(value)),
             "namespace" => {
                 let name = first_value(value);
@@ -108,6 +110,10 @@ fn first_value(text: &str) -> &str {
     let text = text.trim_start_matches(|c: char| {
         c.is_whitespace() || matches!(c, '"' | '\'' | '[' | '&' | '|' | '>')
     });
+    // A template or mapping stands where a text should: that is no value, and not nothing either.
+    if text.starts_with('{') {
+        return "{";
+    }
     let end = text.find(ends_value).unwrap_or(text.len());
     let value = &text[..end];
     // `host:` without a value, and the next line is another key.
@@ -115,28 +121,35 @@ fn first_value(text: &str) -> &str {
 }
 
 fn ends_value(c: char) -> bool {
-    c.is_whitespace() || matches!(c, '"' | '\'' | ',' | ']' | '}' | '#')
+    c.is_whitespace() || matches!(c, '"' | '\'' | ',' | '[' | ']' | '{' | '}' | '#')
 }
 
-/// The values of a list in either style: up to what cannot be an item of it.
-fn list_values(text: &str) -> Vec<&str> {
-    if let Some(flow) = text.trim_start().strip_prefix('[') {
+/// The values of a list in either style, up to what cannot be an item of it; `None` if the budget
+/// for reading lists is used up.
+fn list_values<'a>(text: &'a str, budget: &mut usize) -> Option<Vec<&'a str>> {
+    if *budget == 0 {
+        return None;
+    }
+    if let Some(flow) = text.trim_start_matches([' ', '\t']).strip_prefix('[') {
         let end = flow.find(']').unwrap_or(flow.len());
-        return flow[..end].split(',').map(first_value).collect();
+        *budget = budget.saturating_sub(end + 1);
+        return Some(flow[..end].split(',').map(first_value).collect());
     }
     let mut values = vec![];
-    for line in text.lines().map(str::trim) {
+    for line in text.lines() {
+        *budget = budget.saturating_sub(line.len() + 1);
+        let line = line.trim();
         match line.strip_prefix('-') {
             Some(item) => values.push(first_value(item)),
             None if line.is_empty() || line.starts_with('#') => {}
             // The text begins behind the colon of the key: a value there is a list of one.
             None if values.is_empty() && !line.contains(": ") && !line.ends_with(':') => {
-                values.push(first_value(line))
+                values.push(first_value(line));
             }
             None => break,
         }
     }
-    values
+    Some(values)
 }
 
 #[cfg(test)]
@@ -210,6 +223,34 @@ mod tests {
                 .collect::<Vec<_>>(),
             ["a", "b"]
         );
+    }
+
+    #[test]
+    fn hostile_texts_cost_linear_time() {
+        let size = 1 << 18;
+        let pieces = [
+            "host:",
+            ",host:",
+            "{host:",
+            "?host:",
+            "\u{feff}host:",
+            "\"host:",
+            "- hosts:x\n",
+            "hosts:[",
+            " hosts:\n",
+            "- hosts:\n- a\n",
+            "hosts:\n",
+            "a ",
+            "-",
+        ];
+        for piece in pieces {
+            let begin = std::time::Instant::now();
+            let _ = scan(piece.repeat(size / piece.len()).as_bytes());
+            assert!(
+                begin.elapsed() < std::time::Duration::from_secs(10),
+                "{piece:?}"
+            );
+        }
     }
 
     #[test]
