@@ -29,10 +29,7 @@ use tokio::{
 };
 
 use crate::{
-    codec::{
-        guard::{Control, Guard},
-        head::HeadLimits,
-    },
+    codec::{control::Control, guard::Guard, head::HeadLimits},
     plain, serve_http,
     tls::TlsError,
     tunnel::Tunnel,

@@ -7,7 +7,7 @@ use hyper::body::Incoming;
 use routing::refusal::Refusal;
 
 use crate::{
-    codec::guard::{Control, Upgrade},
+    codec::control::{Control, Upgrade},
     pages::{self, Shown},
     request,
     worker::Worker,

@@ -23,7 +23,7 @@ use routing::{host::Version, refusal::Refusal};
 
 use crate::{
     admission::Admission,
-    codec::guard,
+    codec::control,
     connection::Peer,
     flight::{Cut, Flight, Subject},
     forward,
@@ -74,9 +74,9 @@ pub(crate) async fn serve(peer: &Rc<Peer>, request: Request<Incoming>) -> Respon
     let granted = matches!(outcome, Ok(Passed::Granted { .. }));
     if may_upgrade && peer.version == Version::Http1 {
         peer.control.decide(if granted {
-            guard::Upgrade::Granted
+            control::Upgrade::Granted
         } else {
-            guard::Upgrade::Refused
+            control::Upgrade::Refused
         });
     }
     match outcome {

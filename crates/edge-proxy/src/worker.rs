@@ -14,7 +14,7 @@ use tokio::{
 use crate::{
     access_log::Logger,
     authority::Authority,
-    codec::guard::Control,
+    codec::control::Control,
     connection,
     flight::{Cut, Flight},
     listen::{back_off, tune},

@@ -5,12 +5,20 @@ mod common;
 use std::{
     io::{Read, Write},
     net::TcpListener,
+    sync::{
+        Barrier,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use common::{Edge, address, host, prefix};
 use model::module::TlsVersion;
-use testkit::{backend::Backend, client::Connection, wait};
+use testkit::{
+    backend::Backend,
+    client::{Connection, exchange},
+    wait,
+};
 use tungstenite::{Message, WebSocket};
 
 fn quick() -> Edge {
@@ -206,5 +214,112 @@ fn a_change_that_is_taken_back_within_the_grace_cuts_nothing() {
     while begun.elapsed() < Duration::from_millis(3500) {
         assert!(echoes(&mut socket));
         std::thread::park_timeout(Duration::from_millis(50));
+    }
+}
+
+/// Changes acknowledged before a request and after it, and what handled it: backend and set, or
+/// nothing where it was refused.
+type Seen = (usize, usize, Option<(String, String)>);
+
+/// Asks without pause.
+fn probe(client: &testkit::client::Client, begun: &Barrier, changes: &AtomicUsize) -> Vec<Seen> {
+    begun.wait();
+    let mut connection = client.open("a.example").expect("a connection");
+    let mut seen = Vec::new();
+    while changes.load(Ordering::SeqCst) < CHANGES {
+        let before = changes.load(Ordering::SeqCst);
+        let answer = exchange(&mut connection, "a.example", "GET", "/", &[]).expect("an answer");
+        let after = changes.load(Ordering::SeqCst);
+        let handled = match answer.status {
+            200 => {
+                let headers: Vec<(String, String)> =
+                    serde_json::from_value(answer.json()["headers"].clone()).expect("pairs");
+                let set = headers
+                    .into_iter()
+                    .find(|(name, _)| name == "x-set")
+                    .expect("the set's header")
+                    .1;
+                Some((
+                    answer.json()["backend"]
+                        .as_str()
+                        .expect("a name")
+                        .to_owned(),
+                    set,
+                ))
+            }
+            status => {
+                assert_eq!(status, 403, "{}", answer.text());
+                None
+            }
+        };
+        seen.push((before, after, handled));
+    }
+    seen
+}
+
+const CHANGES: usize = 100;
+
+/// Two sets are declared in turn while clients ask without pause: each answer is wholly of the
+/// one or wholly of the other, and after a change is acknowledged never of the one before it.
+#[test]
+fn every_request_is_handled_by_one_whole_set() {
+    let edge = quick();
+    let (even, odd) = (Backend::start("even"), Backend::start("odd"));
+    let backends = [
+        edge.backend("even", &[even.address]),
+        edge.backend("odd", &[odd.address]),
+    ];
+    let policies = [
+        edge.policy(&["127.0.0.7/32", "127.0.0.9/32"]),
+        edge.policy(&["127.0.0.8/32", "127.0.0.9/32"]),
+    ];
+    let names = ["even", "odd"];
+    let declare = |turn: usize| {
+        let which = turn % 2;
+        let route = prefix("/").to(&backends[which]).only_from(&policies[which]);
+        edge.declare(
+            host("a.example").route(route.request_headers(&[("x-set", names[which])], &[])),
+        );
+    };
+    declare(0);
+    let (begun, changes) = (Barrier::new(4), AtomicUsize::new(0));
+    let seen = std::thread::scope(|scope| {
+        let probers = [7, 8, 9].map(|last| {
+            let client = edge.client().from_address(address(last));
+            let (begun, changes) = (&begun, &changes);
+            (last, scope.spawn(move || probe(&client, begun, changes)))
+        });
+        begun.wait();
+        for turn in 1..=CHANGES {
+            declare(turn);
+            changes.store(turn, Ordering::SeqCst);
+        }
+        probers.map(|(last, prober)| (last, prober.join().expect("no panic")))
+    });
+    for (last, answers) in seen {
+        assert!(
+            answers.len() > CHANGES / 10,
+            "it asked {} times",
+            answers.len()
+        );
+        for (before, after, handled) in answers {
+            // While turn `after + 1` is being applied both are right.
+            let possible: Vec<usize> = (before..=after + 1).map(|turn| turn % 2).collect();
+            let lets_in = |which: usize| last == 9 || last == [7, 8][which];
+            match handled {
+                Some((backend, set)) => {
+                    assert_eq!(backend, set, "never a mix");
+                    let which = usize::from(set == "odd");
+                    assert!(
+                        lets_in(which) && possible.contains(&which),
+                        "127.0.0.{last} got {set} at {before}..{after}"
+                    );
+                }
+                None => assert!(
+                    possible.iter().any(|which| !lets_in(*which)),
+                    "127.0.0.{last} was refused at {before}..{after}"
+                ),
+            }
+        }
     }
 }

@@ -7,7 +7,6 @@
 //! ends with it. Bytes behind an upgrade request wait until the upgrade is granted or refused.
 
 use std::{
-    cell::Cell,
     io,
     pin::Pin,
     rc::Rc,
@@ -19,154 +18,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::{
     chunks::Chunks,
+    control::{Control, Upgrade},
     head::{self, Framing, HeadError, HeadFacts, HeadLimits},
 };
-use crate::{
-    options::{Defences, Timeouts},
-    watch::{Bell, Clock, Tick, overdue},
-};
+use crate::options::Defences;
 
 /// What takes the place of a refused head.
 const STAND_IN: &[u8] = b"GET / HTTP/1.1\r\nhost: refused.invalid\r\nconnection: close\r\n\r\n";
-
-/// Where an upgrade stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Upgrade {
-    /// Nobody asked, or the answer is not known yet.
-    Undecided,
-    /// No: what follows is the next request.
-    Refused,
-    /// Yes: what follows is not HTTP.
-    Granted,
-}
-
-/// What a connection's guard, its driver and its request handlers tell each other.
-#[derive(Debug)]
-pub(crate) struct Control {
-    clock: Rc<Clock>,
-    is_http2: bool,
-    /// Heads that were let through, and requests that were taken up.
-    heads: Cell<u64>,
-    requests: Cell<u64>,
-    /// Which request stands in for a refused one, and why.
-    refused: Cell<Option<(u64, HeadError)>>,
-    upgrade: Cell<Upgrade>,
-    /// Wakes whoever reads.
-    reader: Bell,
-    /// Wakes the connection's driver.
-    pub(crate) driver: Bell,
-    /// The connection takes no further request.
-    pub(crate) closing: Cell<bool>,
-    /// The connection ends now.
-    pub(crate) cut: Cell<bool>,
-    in_flight: Cell<u32>,
-    idle_since: Cell<Tick>,
-    head_since: Cell<Tick>,
-    write_since: Cell<Tick>,
-}
-
-impl Control {
-    pub(crate) fn new(clock: Rc<Clock>, is_http2: bool) -> Self {
-        let now = clock.now();
-        Self {
-            clock,
-            is_http2,
-            heads: Cell::new(0),
-            requests: Cell::new(0),
-            refused: Cell::new(None),
-            upgrade: Cell::new(Upgrade::Undecided),
-            reader: Bell::default(),
-            driver: Bell::default(),
-            closing: Cell::new(false),
-            cut: Cell::new(false),
-            in_flight: Cell::new(0),
-            idle_since: Cell::new(now),
-            head_since: Cell::new(0),
-            write_since: Cell::new(0),
-        }
-    }
-
-    /// Why the request that was taken up last is not the one that was sent. Requests of one
-    /// connection are taken up one after the other.
-    pub(crate) fn refused(&self) -> Option<HeadError> {
-        let (number, error) = self.refused.get()?;
-        (number + 1 == self.requests.get()).then_some(error)
-    }
-
-    /// Decides about an upgrade.
-    pub(crate) fn decide(&self, upgrade: Upgrade) {
-        self.upgrade.set(upgrade);
-        self.reader.ring();
-    }
-
-    pub(crate) fn request_began(&self) {
-        self.requests.set(self.requests.get() + 1);
-        self.in_flight.set(self.in_flight.get() + 1);
-        self.idle_since.set(0);
-        self.head_since.set(0);
-    }
-
-    pub(crate) fn request_ended(&self) {
-        let left = self.in_flight.get().saturating_sub(1);
-        self.in_flight.set(left);
-        if left == 0 {
-            self.idle_since.set(self.clock.now());
-        }
-    }
-
-    /// No request in progress and all answers handed over, as of the last tick.
-    pub(crate) fn is_quiet(&self) -> bool {
-        let idle = self.idle_since.get();
-        idle != 0 && idle < self.clock.now() && self.write_since.get() == 0
-    }
-
-    /// Ends the connection at once.
-    pub(crate) fn cut(&self) {
-        self.cut.set(true);
-        self.driver.ring();
-    }
-
-    /// Ends it after the requests that are in progress.
-    pub(crate) fn close(&self) {
-        self.closing.set(true);
-        self.driver.ring();
-    }
-
-    /// Ends the connection when its client takes too long, or when it is closing and done.
-    pub(crate) fn check(&self, timeouts: &Timeouts) {
-        let now = self.clock.now();
-        if overdue(&self.head_since, now, timeouts.head)
-            || overdue(&self.write_since, now, timeouts.client)
-        {
-            self.cut();
-        } else if self.head_since.get() == 0 && overdue(&self.idle_since, now, timeouts.idle) {
-            self.close();
-        }
-        // HTTP/2 says goodbye first; the client has a moment to hear it.
-        let goodbye = if self.is_http2 {
-            timeouts.goodbye()
-        } else {
-            std::time::Duration::ZERO
-        };
-        if self.closing.get() && self.is_quiet() && overdue(&self.idle_since, now, goodbye) {
-            self.cut();
-        }
-    }
-
-    fn head_began(&self) {
-        if self.head_since.get() == 0 && self.in_flight.get() == 0 {
-            self.head_since.set(self.clock.now());
-        }
-    }
-
-    fn write_blocked(&self, blocked: bool) {
-        if !blocked {
-            self.write_since.set(0);
-        } else if self.write_since.get() == 0 {
-            self.write_since.set(self.clock.now());
-        }
-    }
-}
 
 #[derive(Debug)]
 enum State {
@@ -288,9 +146,9 @@ impl<IO> Guard<IO> {
     }
 
     fn begin(&mut self, facts: HeadFacts) {
-        self.control.heads.set(self.control.heads.get() + 1);
+        self.control.head_passed();
         if facts.upgrade {
-            self.control.upgrade.set(Upgrade::Undecided);
+            self.control.upgrade_asked();
         }
         self.state = match facts.framing {
             Framing::None if facts.upgrade => State::Waiting,
@@ -307,9 +165,7 @@ impl<IO> Guard<IO> {
             self.state = State::Refused { body: Some(error) };
         } else {
             self.state = State::Refused { body: None };
-            self.control
-                .refused
-                .set(Some((self.control.heads.get(), error)));
+            self.control.refuse(error);
             self.held.extend_from_slice(STAND_IN);
             self.cleared += STAND_IN.len();
         }
@@ -368,9 +224,9 @@ impl<IO: AsyncRead + Unpin> AsyncRead for Guard<IO> {
                 return Poll::Ready(Ok(()));
             }
             match this.state {
-                State::Waiting => match this.control.upgrade.get() {
+                State::Waiting => match this.control.upgrade() {
                     Upgrade::Undecided => {
-                        this.control.reader.hear(cx.waker());
+                        this.control.hear_decision(cx.waker());
                         return Poll::Pending;
                     }
                     Upgrade::Refused => this.state = State::Head { seen: 0 },
@@ -446,6 +302,7 @@ mod tests {
     use std::task::Waker;
 
     use super::*;
+    use crate::watch::Clock;
 
     /// A connection on which these pieces arrive, and then nothing.
     struct Pieces(Vec<Vec<u8>>);
@@ -485,14 +342,14 @@ mod tests {
             match Pin::new(&mut guard).poll_read(&mut Context::from_waker(Waker::noop()), &mut buf)
             {
                 Poll::Ready(Ok(())) => all.extend(buf.filled()),
-                Poll::Ready(Err(_)) => return (all, control.refused.get(), true),
+                Poll::Ready(Err(_)) => return (all, control.stand_in(), true),
                 Poll::Pending
-                    if control.upgrade.get() == Upgrade::Undecided
+                    if control.upgrade() == Upgrade::Undecided
                         && matches!(guard.state, State::Waiting) =>
                 {
                     control.decide(Upgrade::Granted)
                 }
-                Poll::Pending => return (all, control.refused.get(), false),
+                Poll::Pending => return (all, control.stand_in(), false),
             }
         }
     }

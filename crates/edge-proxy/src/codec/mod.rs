@@ -6,5 +6,6 @@
 //! the type of incoming bodies, nowhere else. The guard makes what reaches it unambiguous.
 
 pub(crate) mod chunks;
+pub(crate) mod control;
 pub(crate) mod guard;
 pub(crate) mod head;
