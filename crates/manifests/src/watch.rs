@@ -258,8 +258,8 @@ struct Notifications {
     wake: Receiver<()>,
     /// Keeps `wake` open where there is no watcher.
     _waker: SyncSender<()>,
-    /// Directories around what the user named: a whole directory may be replaced.
-    parents: Vec<PathBuf>,
+    /// What the user named. The directories around it are watched too: it may be replaced whole.
+    named: Arc<BTreeSet<PathBuf>>,
     watched: BTreeMap<PathBuf, Identity>,
     relevant: Arc<Mutex<BTreeSet<PathBuf>>>,
     incomplete: bool,
@@ -268,11 +268,12 @@ struct Notifications {
 impl Notifications {
     fn new(roots: &Roots, wanted: bool) -> Self {
         let (waker, wake) = sync_channel(1);
-        let named: BTreeSet<PathBuf> = roots.paths().map(|path| absolute(path)).collect();
-        let parents = named.iter().map(|path| parent(path).to_owned()).collect();
+        let named: Arc<BTreeSet<PathBuf>> =
+            Arc::new(roots.paths().map(|path| absolute(path)).collect());
         let relevant = Arc::new(Mutex::new(BTreeSet::new()));
         let handler = {
-            let (waker, relevant) = (waker.clone(), Arc::clone(&relevant));
+            let (waker, relevant, named) =
+                (waker.clone(), Arc::clone(&relevant), Arc::clone(&named));
             move |event: notify::Result<Event>| {
                 let directories = relevant.lock().unwrap_or_else(PoisonError::into_inner);
                 if event.map_or(true, |event| concerns(&event, &named, &directories)) {
@@ -294,7 +295,7 @@ impl Notifications {
             watcher: watcher.ok(),
             wake,
             _waker: waker,
-            parents,
+            named,
             watched: BTreeMap::new(),
             relevant,
             incomplete,
@@ -323,20 +324,26 @@ impl Notifications {
         let Some(watcher) = &mut self.watcher else {
             return;
         };
-        let listed = listing
+        // Everything that happens in these counts.
+        let mut relevant: BTreeSet<PathBuf> = listing
             .directories
-            .iter()
-            .map(|(path, identity)| (absolute(path), *identity));
-        let around = self
-            .parents
-            .iter()
-            .filter_map(|path| Some((path.clone(), identity(path)?)));
-        let wanted: BTreeMap<PathBuf, Identity> = around.chain(listed.clone()).collect();
+            .keys()
+            .map(|path| absolute(path))
+            .collect();
+        for link in self.named.iter().filter(|path| path.is_symlink()) {
+            // A file of a mounted ConfigMap changes by what happens beside it and at its target.
+            relevant.insert(parent(link).to_owned());
+            relevant.extend(link.canonicalize().map(|target| parent(&target).to_owned()));
+        }
+        let around = self.named.iter().map(|path| parent(path).to_owned());
+        let wanted: BTreeMap<PathBuf, Identity> = around
+            .chain(relevant.iter().cloned())
+            .filter_map(|path| Some((path.clone(), identity(&path)?)))
+            .collect();
         if wanted == self.watched {
             return;
         }
-        *self.relevant.lock().unwrap_or_else(PoisonError::into_inner) =
-            listed.map(|(path, _)| path).collect();
+        *self.relevant.lock().unwrap_or_else(PoisonError::into_inner) = relevant;
         self.watched.retain(|path, identity| {
             let stays = wanted.get(path) == Some(identity);
             if !stays {

@@ -161,9 +161,11 @@ async fn a_config_map_mount_changes_in_one_step() {
     }
     let mut source = start(&[dir.path()], notified()).await;
     assert_eq!(found(&source.borrow(), "b"), "..1");
+    let mut of_file = start(&[&dir.path().join("a.yaml")], notified()).await;
     fill("..2");
     until(&mut source, "a", "..2").await;
     assert_eq!(found(&source.borrow(), "b"), "..2");
+    until(&mut of_file, "a", "..2").await;
 }
 
 #[tokio::test]
