@@ -60,13 +60,15 @@ pub fn decode(kind: Kind, document: Value, source: Source) -> Result<AnyObject, 
 
 /// The name of a document in its kind, as far as it is written.
 fn key(namespaced: bool, document: &Value, default_namespace: &str) -> ObjectKey {
-    let text = |at: &str| document.pointer(at).and_then(Value::as_str);
-    let namespace = match text("/metadata/namespace") {
+    let namespace = match text(document, "/metadata/namespace") {
         _ if !namespaced => "",
         Some(namespace) if !namespace.is_empty() => namespace,
         Some(_) | None => default_namespace,
     };
-    ObjectKey::new(namespace, text("/metadata/name").unwrap_or_default())
+    ObjectKey::new(
+        namespace,
+        text(document, "/metadata/name").unwrap_or_default(),
+    )
 }
 
 /// What is wrong with a name (Kubernetes: "Object Names and IDs"). A name is part of identities,
@@ -113,30 +115,16 @@ fn typed<T: DeserializeOwned>(
     mut document: Value,
     source: Source,
 ) -> Result<Arc<Object<T>>, Box<Finding>> {
-    let served = matches!(source.origin, Origin::Cluster);
-    let mut problems = walk(
-        &mut document,
-        shape::of_kind(kind),
-        kind.is_custom(),
-        served,
-    );
-    // Two values under one key have become a list; that it stands there needs no second finding.
-    let said = |path: &FieldPath| {
-        let twice = source
-            .problems
-            .iter()
-            .filter(|p| p.code == ProblemCode::Duplicate);
-        twice.map(|p| p.path.as_str()).any(|twice| {
-            let below = path.as_str().strip_prefix(twice);
-            below.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-        })
-    };
-    problems.retain(|problem| !said(&problem.path));
-    problems.extend(source.problems);
-    problems.sort();
-    let key = key(kind.is_namespaced(), &document, &source.default_namespace);
+    let problems = all_problems(kind, &mut document, &source);
+    let Source {
+        default_namespace,
+        origin,
+        age,
+        problems: _,
+    } = source;
+    let key = key(kind.is_namespaced(), &document, &default_namespace);
     if let Some(problem) = name_fault(kind.is_namespaced(), &key) {
-        let place = source.origin.place(&problem.path);
+        let place = origin.place(&problem.path);
         return Err(Box::new(Finding {
             place,
             kind: kind.name().to_owned(),
@@ -144,44 +132,60 @@ fn typed<T: DeserializeOwned>(
             problem,
         }));
     }
-    let text = |at: &str| {
-        document
-            .pointer(at)
-            .and_then(Value::as_str)
-            .map(str::to_owned)
-    };
-    let texts = |at: &str| -> BTreeMap<String, String> {
-        let map = document.pointer(at).and_then(Value::as_object);
-        map.into_iter()
-            .flatten()
-            .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
-            .collect()
-    };
-    let (uid, labels, annotations) = (
-        text("/metadata/uid"),
-        texts("/metadata/labels"),
-        texts("/metadata/annotations"),
-    );
-    let terminating = text("/metadata/deletionTimestamp").is_some();
     let value = if problems.is_empty() {
         content(kind, &document)
     } else {
         Err(problems)
     };
-    let value = value.map_err(|problems| Undecodable {
-        problems,
-        salvaged: salvage(kind, &document),
-    });
     Ok(Arc::new(Object {
-        uid: uid.unwrap_or_else(|| format!("{kind}/{key}")),
+        uid: text(&document, "/metadata/uid")
+            .map_or_else(|| format!("{kind}/{key}"), str::to_owned),
         key,
-        labels,
-        annotations,
-        age: source.age,
-        terminating,
-        origin: source.origin,
-        value,
+        labels: texts(&document, "/metadata/labels"),
+        annotations: texts(&document, "/metadata/annotations"),
+        age,
+        terminating: text(&document, "/metadata/deletionTimestamp").is_some(),
+        origin,
+        value: value.map_err(|problems| Undecodable {
+            problems,
+            salvaged: salvage(kind, &document),
+        }),
     }))
+}
+
+/// What the walk and the source find, sorted.
+fn all_problems(kind: Kind, document: &mut Value, source: &Source) -> Vec<Problem> {
+    let served = matches!(source.origin, Origin::Cluster);
+    let mut problems = walk(document, shape::of_kind(kind), kind.is_custom(), served);
+    // Two values under one key have become a list; that it stands there needs no second finding.
+    let twice = |problem: &Problem| {
+        let known = source
+            .problems
+            .iter()
+            .filter(|known| known.code == ProblemCode::Duplicate);
+        let mut below =
+            known.filter_map(|known| problem.path.as_str().strip_prefix(known.path.as_str()));
+        below.any(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    };
+    problems.retain(|problem| !twice(problem));
+    problems.extend(source.problems.iter().cloned());
+    problems.sort();
+    problems
+}
+
+fn text<'a>(document: &'a Value, at: &str) -> Option<&'a str> {
+    document.pointer(at).and_then(Value::as_str)
+}
+
+fn texts(document: &Value, at: &str) -> BTreeMap<String, String> {
+    let fields = document
+        .pointer(at)
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
+    fields
+        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+        .collect()
 }
 
 /// The typed content of a document that the walk found right.

@@ -71,3 +71,46 @@ fn scalar_text(text: &str) -> String {
         Value::from(text).to_string()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn blocks_and_scalars() {
+        let value = json!({
+            "a": {"b": [1, {"c": true, "d": ["x"]}, [2, 3]], "e": {}, "f": []},
+            "plain text, with (marks)": "it's plain.",
+            "x-kubernetes-list": ["true", "1.5", "", "- a", "a: b", "a #b", "*", "\"", "line\nbreak", null, " a", "No"],
+        });
+        let text = r##"---
+a:
+  b:
+  - 1
+  - c: true
+    d:
+    - x
+  - - 2
+    - 3
+  e: {}
+  f: []
+plain text, with (marks): it's plain.
+x-kubernetes-list:
+- "true"
+- "1.5"
+- ""
+- "- a"
+- "a: b"
+- "a #b"
+- "*"
+- "\""
+- "line\nbreak"
+- null
+- " a"
+- "No"
+"##;
+        assert_eq!(document(&value), text);
+    }
+}
