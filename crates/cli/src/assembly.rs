@@ -32,18 +32,14 @@ pub(crate) fn capabilities() -> Capabilities {
     Capabilities {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         atomicity: Atomicity::Replace,
-        enforceable: routing_enforced(),
+        enforceable: routing::chain::enforced(),
     }
-}
-
-fn routing_enforced() -> std::collections::BTreeSet<model::module::ModuleKind> {
-    edge_store::Options::new(PathBuf::new()).enforceable
 }
 
 /// A running edge.
 pub(crate) struct Edge {
     pub(crate) store: Store,
-    pub(crate) proxy: edge_proxy::Running,
+    pub(crate) proxy: Arc<edge_proxy::Running>,
     pub(crate) api: SocketAddr,
     pub(crate) ca: PathBuf,
     api_task: tokio::task::JoinHandle<anyhow::Result<()>>,
@@ -91,21 +87,26 @@ pub(crate) async fn start_edge(
     let api = api_listener.local_addr()?;
     let mut own = setting.own;
     own.push(api);
-    let proxy = Proxy::start(store.clone(), proxy_options(flags, setting.data_dir, setting.loopback, own)?)?;
+    let proxy = Proxy::start(&store, proxy_options(flags, setting.data_dir, setting.loopback, own)?)?;
     let mut api_options = edge_api_server::Options::new(capabilities());
     api_options.tls = tls;
     api_options.names.clone_from(&flags.api_names);
     let served = edge_api_server::serve(api_listener, store.clone(), api_options, shutdown);
     let api_task = tokio::spawn(async move { served.await.context("the API listener failed") });
-    let ca = setting.data_dir.join("ca.crt");
-    Ok(Edge { store, proxy, api, ca, api_task })
+    let ca = proxy.authority_certificate().to_owned();
+    Ok(Edge { store, proxy: Arc::new(proxy), api, ca, api_task })
 }
 
 impl Edge {
     /// Ends in order: no new work, then what is under way, then the state.
     pub(crate) async fn stop(self) -> anyhow::Result<()> {
         let Self { store, proxy, api: _, ca: _, api_task } = self;
-        let proxy_done = tokio::task::spawn_blocking(move || proxy.shutdown());
+        proxy.drain();
+        let proxy_done = tokio::task::spawn_blocking(move || {
+            if let Some(proxy) = Arc::into_inner(proxy) {
+                proxy.shutdown();
+            }
+        });
         api_task.await.context("the API listener panicked")??;
         proxy_done.await.context("the data plane panicked")?;
         store.stop().await;
@@ -154,17 +155,25 @@ fn api_tls(flags: &EdgeFlags) -> anyhow::Result<Option<Arc<rustls::ServerConfig>
         return Ok(None);
     };
     let read = |path: &PathBuf| {
-        std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()))
+        std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))
     };
-    let config = edge_api_server::tls_config(&read(cert)?, &read(key)?)
+    let certified = edge_proxy::certified_key(&read(cert)?, &Secret::new(read(key)?))
         .with_context(|| format!("--api-tls-cert {} with --api-tls-key {}", cert.display(), key.display()))?;
-    Ok(Some(config))
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(certified)));
+    Ok(Some(Arc::new(config)))
 }
 
 /// The data plane's counters as samples.
-pub(crate) fn add_proxy_figures(metrics: &Metrics, proxy: &edge_proxy::Running) {
-    let counters = proxy.metrics_source();
-    metrics.add_source(Arc::new(move || samples(&counters())));
+pub(crate) fn add_proxy_figures(metrics: &Metrics, proxy: &Arc<edge_proxy::Running>) {
+    // Weak, so that a scrape does not keep a data plane from ending.
+    let proxy = Arc::downgrade(proxy);
+    metrics.add_source(Arc::new(move || {
+        proxy.upgrade().map(|proxy| samples(&proxy.metrics())).unwrap_or_default()
+    }));
 }
 
 fn samples(metrics: &edge_proxy::Metrics) -> Vec<Sample> {
@@ -179,6 +188,8 @@ fn samples(metrics: &edge_proxy::Metrics) -> Vec<Sample> {
         handshakes_failed,
         requests_in_flight,
         cut,
+        abandoned,
+        redirects,
         panics,
         bytes_received,
         bytes_sent,
@@ -210,6 +221,8 @@ fn samples(metrics: &edge_proxy::Metrics) -> Vec<Sample> {
         number(Figure::ConnectionsRejected, connections_rejected),
         number(Figure::HandshakeFailures, handshakes_failed),
         number(Figure::Cut, cut),
+        number(Figure::Abandoned, abandoned),
+        number(Figure::Redirects, redirects),
         number(Figure::Panics, panics),
         number(Figure::BytesReceived, bytes_received),
         number(Figure::BytesSent, bytes_sent),

@@ -8,7 +8,6 @@ use std::{io::IsTerminal as _, path::PathBuf, process::ExitCode};
 use anyhow::Context as _;
 use clap::Args;
 use controller::ports::EdgeControl as _;
-use edge_client::http::HttpEdge;
 use edge_state::{
     apply::Machine,
     capabilities::Capabilities,
@@ -32,7 +31,7 @@ use translation::Input;
 
 use crate::{
     assembly, control,
-    flags::controlling::DeclarationFlags,
+    flags::{asking::controlled, controlling::DeclarationFlags},
     output::{self, Running},
     paths,
 };
@@ -122,7 +121,7 @@ impl Check {
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
-            let edge = HttpEdge::open(url, &key_file, self.edge_ca.as_deref())?;
+            let edge = controlled(url, key_file, self.edge_ca.clone())?;
             let capabilities = edge.capabilities().await.with_context(|| format!("--edge {url}"))?;
             let reading = edge.read().await.with_context(|| format!("--edge {url}"))?;
             Ok((reading.state, capabilities))

@@ -13,7 +13,6 @@ use controller::{
     ports::{EdgeControl, ObjectSource},
     reconcile::{Controller, Options, StatusSink, SystemClock},
 };
-use edge_client::http::HttpEdge;
 use manifests::{files::Roots, yaml::Limits};
 use model::{status::Status, time::Timestamp};
 use serde_json::json;
@@ -22,7 +21,10 @@ use tokio::sync::watch;
 
 use crate::{
     assembly::{AdminSetting, bind_admin, serve_admin},
-    flags::controlling::{CarryingFlags, DeclarationFlags},
+    flags::{
+        asking::controlled,
+        controlling::{CarryingFlags, DeclarationFlags},
+    },
     keys,
     output::{self, Running, live::Live},
     paths, stop,
@@ -77,7 +79,7 @@ impl Control {
             None => paths::controller_key(&paths::data_dir(self.data_dir.as_deref(), false)?),
         };
         let token = paths::read_key(&key_file)?;
-        let edge = HttpEdge::open(&self.edge, &key_file, self.edge_ca.as_deref())?;
+        let edge = controlled(&self.edge, key_file, self.edge_ca)?;
         let source = watch_files(&self.declarations.files).await?;
         let admin_listener = bind_admin(self.admin).await?;
         let mut live = Live::new(self.output);

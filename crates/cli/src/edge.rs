@@ -70,13 +70,13 @@ impl Edge {
             Running::Json => output::print(&format!(
                 "{}\n",
                 json!({"listening": {
-                    "https": edge.proxy.https(), "http": edge.proxy.http(), "api": edge.api,
+                    "https": edge.proxy.https, "http": edge.proxy.http, "api": edge.api,
                     "admin": admin, "ca": edge.ca,
                 }})
             ))?,
             Running::Text => output::print_lines(&[
-                format!("HTTPS    https://{}", edge.proxy.https()),
-                format!("HTTP     http://{} (redirects)", edge.proxy.http()),
+                format!("HTTPS    https://{}", edge.proxy.https),
+                format!("HTTP     http://{} (redirects)", edge.proxy.http),
                 format!("API      http://{}   key: {}", edge.api, paths::api_key(&data_dir).display()),
                 format!("admin    http://{admin}/metrics"),
                 format!("trust    {} for hosts without a certificate of their own", edge.ca.display()),

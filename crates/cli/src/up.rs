@@ -9,7 +9,7 @@ use model::status::{RouteState, RouteStatus, Status};
 use serde_json::json;
 
 use crate::{
-    assembly::{AdminSetting, Setting, add_proxy_figures, bind_admin, serve_admin, start_edge},
+    assembly::{AdminSetting, Setting, add_proxy_figures, bind_admin, capabilities, serve_admin, start_edge},
     control::{NAME, show, start, watch_files},
     demo,
     flags::{
@@ -77,8 +77,8 @@ impl Up {
         };
         let mut live = Live::new(self.output);
         let listening = Listening {
-            https: edge.proxy.https(),
-            http: edge.proxy.http(),
+            https: edge.proxy.https,
+            http: edge.proxy.http,
             api: edge.api,
             admin,
             ca: edge.ca.clone(),
@@ -95,6 +95,8 @@ impl Up {
             let lines: Vec<String> = status
                 .routes
                 .iter()
+                // The broadest path of a host is the one to try first.
+                .rev()
                 .filter(|route| route.state == RouteState::Open && pasted.insert(route.host.clone()))
                 .map(|route| paste(route, https, &ca))
                 .collect();
@@ -102,7 +104,7 @@ impl Up {
                 let _closed = live.say(&lines);
             }
         });
-        let running = start(DirectEdge::new(edge.store.clone()), source, options, told);
+        let running = start(DirectEdge::new(edge.store.clone(), capabilities()), source, options, told);
         add_proxy_figures(&running.metrics, &edge.proxy);
         let admin_task = serve_admin(
             admin_listener,

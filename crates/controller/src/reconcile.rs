@@ -218,7 +218,7 @@ impl<E: EdgeControl, C: Clock, S: StatusSink> Controller<E, C, S> {
     }
 
     /// The edge as it is believed to be, read where that is not known.
-    async fn follow(&self, memory: &mut Memory) -> Result<Followed, EdgeError> {
+    async fn follow(&mut self, memory: &mut Memory) -> Result<Followed, EdgeError> {
         if let Some(followed) = memory.edge.take() {
             return Ok(followed);
         }
@@ -245,7 +245,7 @@ impl<E: EdgeControl, C: Clock, S: StatusSink> Controller<E, C, S> {
     /// Takes the steps whose requirements were acknowledged. Returns the copy of the edge if it
     /// is still believed.
     async fn carry_out(
-        &self,
+        &mut self,
         memory: &mut Memory,
         followed: Followed,
         plan: &Plan,
@@ -269,7 +269,7 @@ impl<E: EdgeControl, C: Clock, S: StatusSink> Controller<E, C, S> {
                     }
                 }
                 Err(EdgeError::Refused(refused)) => {
-                    self.remember(memory, step, &refused);
+                    Self::remember(memory, step, &refused);
                     outcome = Outcome::Again;
                 }
                 Err(error) => return (fault(memory, &error), None),
@@ -278,7 +278,7 @@ impl<E: EdgeControl, C: Clock, S: StatusSink> Controller<E, C, S> {
         (outcome, copy)
     }
 
-    fn remember(&self, memory: &mut Memory, step: &Step, refused: &Refused) {
+    fn remember(memory: &mut Memory, step: &Step, refused: &Refused) {
         memory.rejections.remember(step, refused.route.as_ref(), &refused.message);
         let concerns: Vec<_> =
             step.concerns.iter().map(|(host, place)| format!("{host} {place}")).collect();

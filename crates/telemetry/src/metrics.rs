@@ -127,6 +127,11 @@ figures! {
     /// R12.
     Cut = "portcullis_cut", Counter,
         "Responses and upgraded connections that were ended: revoked, or too slow";
+    /// The client went away.
+    Abandoned = "portcullis_abandoned", Counter,
+        "Requests whose client went away before they were answered";
+    /// From the plain port.
+    Redirects = "portcullis_redirects", Counter, "Plain HTTP requests that were sent to HTTPS";
     /// R11.
     Panics = "portcullis_panics", Counter, "Panics contained to one request";
     /// Bodies and tunnels.
