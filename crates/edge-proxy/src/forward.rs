@@ -141,6 +141,21 @@ fn add(headers: &mut HeaderMap, edits: Option<&HeaderEdits>) {
     }
 }
 
+/// Whether the parser that read an answer can only have found one end of it. Its body goes on in
+/// a framing of our own, so that no client sees what is refused here.
+pub(crate) fn check_framing(headers: &HeaderMap) -> Result<(), Refusal> {
+    let mut codings = headers.get_all(header::TRANSFER_ENCODING).into_iter();
+    let Some(coding) = codings.next() else {
+        return Ok(());
+    };
+    let alone = codings.next().is_none() && !headers.contains_key(header::CONTENT_LENGTH);
+    if alone && coding.as_bytes().eq_ignore_ascii_case(b"chunked") {
+        Ok(())
+    } else {
+        Err(Refusal::UpstreamInvalid)
+    }
+}
+
 /// Turns a backend's headers into those that the client gets.
 pub(crate) fn response_headers(
     headers: &mut HeaderMap,

@@ -177,7 +177,6 @@ async fn pass(
     if let Some(fault) = worker.shared.fault {
         fault(head.uri.path());
     }
-    let edits = admission.set().chain.response_headers();
     if let BackendKind::HttpResponse {
         status,
         headers,
@@ -185,42 +184,37 @@ async fn pass(
     } = &admission.backend().kind
     {
         let mut response = fixed(*status, headers, body)?;
-        let status = response.status();
+        let (status, edits) = (response.status(), admission.set().chain.response_headers());
         forward::response_headers(response.headers_mut(), edits, &head.method, status)?;
         return Ok(Passed::Fixed(response));
     }
+    let (method, upgrade) = (head.method.clone(), asked.upgrade.clone());
     let host = forward::host_value(&head.headers, &asked)?;
     let stripped = forward::stripped(&head.headers, &asked, admission.set(), defences);
-    let (upgrade, target) = (asked.upgrade, asked.target);
-    forward::remove(&mut head.headers, stripped);
-    let request_edits = admission.set().chain.request_headers();
-    forward::request_headers(
-        &mut head.headers,
-        peer,
-        host,
-        upgrade.as_ref(),
-        request_edits,
-        record.id,
-    );
+    let target = asked.target;
+    let mut headers = std::mem::take(&mut head.headers);
+    forward::remove(&mut headers, stripped);
+    let edits = admission.set().chain.request_headers();
+    forward::request_headers(&mut headers, peer, host, upgrade.as_ref(), edits, record.id);
     let body = if has_body {
+        let flight = admission.flight().share();
         ClientBody::Streamed {
             incoming: body,
-            flight: admission.flight().share(),
+            flight,
             trailers: !defences.trailers,
         }
     } else {
         ClientBody::Empty
     };
     let outgoing = Outgoing {
-        method: head.method.clone(),
+        method: head.method,
         target,
-        headers: head.headers,
+        headers,
         body,
     };
-    let reply = until_cut(admission.flight(), send(worker, &admission, outgoing))
-        .await
-        .map_err(Cut::refusal)??;
-    answer(reply, admission, upgrade.as_ref(), &head.method, defences).await
+    let sent = until_cut(admission.flight(), send(worker, &admission, outgoing));
+    let reply = sent.await.map_err(Cut::refusal)??;
+    answer(reply, admission, upgrade.as_ref(), &method, defences).await
 }
 
 /// Turns what the backend answered into what the client gets.
@@ -231,6 +225,7 @@ async fn answer(
     method: &Method,
     defences: &crate::options::Defences,
 ) -> Result<Passed, Refusal> {
+    forward::check_framing(reply.response.headers())?;
     let status = reply.response.status();
     let edits = admission.set().chain.response_headers();
     let granted = upgrade

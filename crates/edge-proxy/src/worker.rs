@@ -190,6 +190,7 @@ impl std::fmt::Display for RequestId {
 }
 
 async fn accept(worker: Rc<Worker>, listener: TcpListener, is_tls: bool) {
+    let mut failing = false;
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -202,15 +203,18 @@ async fn accept(worker: Rc<Worker>, listener: TcpListener, is_tls: bool) {
             Ok(accepted) => accepted,
             Err(error) => {
                 if let Some(pause) = back_off(&error) {
-                    tracing::warn!(
-                        error = &error as &dyn std::error::Error,
-                        "connections cannot be accepted"
-                    );
+                    if !std::mem::replace(&mut failing, true) {
+                        tracing::error!(
+                            error = &error as &dyn std::error::Error,
+                            "connections cannot be accepted"
+                        );
+                    }
                     time::sleep(pause).await;
                 }
                 continue;
             }
         };
+        failing = false;
         worker.clock.refresh();
         let limits = worker.shared.limits;
         let too_many = worker.connections.len() >= limits.connections

@@ -305,3 +305,27 @@ fn an_upgrade_is_granted_by_a_right_101_alone() {
         .to_string();
     assert_eq!(error, "502");
 }
+
+#[test]
+fn an_answer_that_can_be_read_in_two_ways_is_not_passed_on() {
+    let backend = scripted(|mut stream, head| {
+        let framing = match head.split(' ').nth(1) {
+            Some("/both") => "content-length: 3\r\ntransfer-encoding: chunked",
+            Some("/coded") => "transfer-encoding: gzip, chunked",
+            Some("/lengths") => "content-length: 5\r\ncontent-length: 3",
+            Some("/twice") => "transfer-encoding: chunked\r\ntransfer-encoding: chunked",
+            Some("/folded") => "x-a: 1\r\n b\r\ncontent-length: 3",
+            _ => "content-length: +3",
+        };
+        write!(stream, "HTTP/1.1 200 OK\r\n{framing}\r\n\r\n0\r\n\r\n").expect("sent");
+    });
+    let edge = edge_with(backend);
+    for path in ["/both", "/coded", "/lengths", "/twice", "/folded", "/sign"] {
+        let answer = edge.client().get("a.example", path).expect("an answer");
+        assert_eq!(
+            (answer.status, answer.header("ngrok-error-code")),
+            (502, Some("ERR_PORTCULLIS_UPSTREAM_INVALID")),
+            "{path}"
+        );
+    }
+}

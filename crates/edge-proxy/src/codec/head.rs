@@ -351,4 +351,66 @@ mod tests {
             "HTTP/1.0 knows no chunks"
         );
     }
+
+    proptest::proptest! {
+        /// What is let through, the parser behind us (httparse, under hyper) reads to the same
+        /// end, with one Host at most and one meaning of the length.
+        #[test]
+        fn what_is_let_through_the_parser_reads_alike(
+            pieces in proptest::collection::vec(proptest::sample::select(&PIECES[..]), 0..24),
+        ) {
+            let text = format!("GET / HTTP/1.1\r\n{}\r\n\r\n", pieces.concat());
+            let on = Defences::all();
+            let Ok(Ok(length)) = find_end(text.as_bytes(), 0, &on) else { return Ok(()) };
+            let head = &text.as_bytes()[..length];
+            let limits = HeadLimits { headers: 30, ..LIMITS };
+            let Ok(facts) = judge(head, limits, &on) else { return Ok(()) };
+            let mut headers = [httparse::EMPTY_HEADER; 32];
+            let mut parsed = httparse::Request::new(&mut headers);
+            proptest::prop_assert_eq!(parsed.parse(head), Ok(httparse::Status::Complete(length)));
+            let values = |name: &str| -> Vec<&[u8]> {
+                let named = parsed.headers.iter().filter(|header| header.name.eq_ignore_ascii_case(name));
+                named.map(|header| header.value).collect()
+            };
+            proptest::prop_assert!(values("host").len() <= 1);
+            let framing = match (values("transfer-encoding").as_slice(), values("content-length").as_slice()) {
+                ([], []) => Framing::None,
+                ([], [length]) => match decimal(length) {
+                    Some(0) => Framing::None,
+                    Some(length) => Framing::Length(length),
+                    None => return Err(proptest::test_runner::TestCaseError::fail("a length that is none")),
+                },
+                ([coding], []) if coding.eq_ignore_ascii_case(b"chunked") => Framing::Chunked,
+                _ => return Err(proptest::test_runner::TestCaseError::fail("two lengths")),
+            };
+            proptest::prop_assert_eq!(facts.framing, framing);
+        }
+    }
+
+    const PIECES: [&str; 24] = [
+        "\r\n",
+        "\r\n",
+        "\r\n",
+        "Host: a",
+        "hOST:b",
+        "Content-Length: 5",
+        "content-length:0",
+        "Content-Length",
+        "Transfer-Encoding: chunked",
+        "transfer-encoding:",
+        "X-A: 1",
+        "x",
+        ":",
+        " ",
+        "\t",
+        "\n",
+        "\r",
+        "\0",
+        "5",
+        ",",
+        "chunked",
+        "\u{e9}",
+        "Upgrade: websocket",
+        "\u{7f}",
+    ];
 }
