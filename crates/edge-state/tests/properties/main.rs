@@ -1,9 +1,11 @@
 //! What holds after any commands in any order, refused ones included.
 
+mod begin;
 mod universe;
 
 use std::collections::BTreeSet;
 
+use begin::begin;
 use edge_state::{
     apply::{Machine, RefusalCode, apply},
     closing::closings,
@@ -39,7 +41,7 @@ struct Told<'a> {
 fn play(rolls: &[Roll], mut check: impl FnMut(&Told<'_>)) {
     let every: BTreeSet<_> = ModuleKind::ALL.into_iter().collect();
     let limits = Limits::default();
-    let mut machine = Machine::new(universe::begin());
+    let mut machine = Machine::new(begin());
     let mut now = Timestamp(1000);
     for roll in rolls {
         let mut dice = Dice(roll.iter());
@@ -184,7 +186,7 @@ proptest! {
     #[test]
     fn the_table_says_what_exposure_says_and_grows_by_what_changed(rolls in prop::collection::vec(any::<Roll>(), 1..40)) {
         let every: BTreeSet<_> = ModuleKind::ALL.into_iter().collect();
-        let mut table = compile(&universe::begin(), &every, None);
+        let mut table = compile(&begin(), &every, None);
         play(&rolls, |told| {
             let after = told.after.state();
             let grown = compile(after, &every, Some((told.before, &table)));
@@ -305,7 +307,7 @@ proptest! {
 
     #[test]
     fn the_state_survives_json(rolls in prop::collection::vec(any::<Roll>(), 1..60)) {
-        let mut last = universe::begin();
+        let mut last = begin();
         play(&rolls, |told| last = told.after.state().clone());
         let text = serde_json::to_string(&last).expect("it is plain data");
         assert_eq!(serde_json::from_str::<EdgeState>(&text).expect("it was written so"), last);

@@ -6,11 +6,7 @@ use std::{
 };
 
 use edge_state::{
-    apply::Machine,
-    command::{
-        Command, Context, EdgePatch, EdgeSpec, Expected, Limits, RecordSpec, RoutePatch, RouteSpec,
-        Texts,
-    },
+    command::{Command, EdgePatch, EdgeSpec, Expected, RecordSpec, RoutePatch, RouteSpec, Texts},
     state::{Declared, EdgeState, MutualTls, Phase, PolicyRef, Role, RouteBackend, TlsTermination},
 };
 use model::{
@@ -27,7 +23,7 @@ use model::{
     object::ObjectRef,
     place::{Match, MatchType},
     secret::{Digest, Secret},
-    time::{Span, Timestamp},
+    time::Span,
 };
 
 pub(crate) const CONTROLLER: &str = "portcullis";
@@ -43,7 +39,7 @@ pub(crate) const HOSTS: [&str; 6] = [
 ];
 pub(crate) const PATHS: [&str; 6] = ["/", "/a", "/a/b", "/ab", "/b", "/a;x"];
 pub(crate) const CLIENTS: [&str; 4] = ["10.1.2.3", "10.2.0.1", "192.0.2.1", "2001:db8::1"];
-const NETWORKS: [&str; 4] = ["10.0.0.0/8", "10.1.0.0/16", "0.0.0.0/0", "2001:db8::/32"];
+pub(crate) const NETWORKS: [&str; 4] = ["10.0.0.0/8", "10.1.0.0/16", "0.0.0.0/0", "2001:db8::/32"];
 
 pub(crate) fn hosts() -> impl Iterator<Item = Host> {
     HOSTS.iter().map(|text| Host::parse(text).expect("a host"))
@@ -559,72 +555,4 @@ impl Dice<'_> {
             _ => Command::CloseOverdue,
         }
     }
-}
-
-/// The world at the beginning of a story: hosts of users and of the controller, something to
-/// refer to, no edge.
-pub(crate) fn begin() -> EdgeState {
-    let every: BTreeSet<_> = ModuleKind::ALL.into_iter().collect();
-    let limits = Limits::default();
-    let mut machine = Machine::default();
-    let owned = [0, 2].map(|place| Command::PutDomain {
-        id: DomainId::derived(&[&place.to_string()]),
-        controller: Some(CONTROLLER.to_owned()),
-        host: HostPattern::parse(PATTERNS[place]).expect("a pattern"),
-        namespace: Some("default".to_owned()),
-        declared: true,
-        texts: Texts::default(),
-    });
-    let free = [1, 3].map(|place| Command::PutDomain {
-        id: DomainId::derived(&[&place.to_string()]),
-        controller: None,
-        host: HostPattern::parse(PATTERNS[place]).expect("a pattern"),
-        namespace: None,
-        declared: true,
-        texts: Texts::default(),
-    });
-    let backends = [(0, Some(CONTROLLER.to_owned())), (1, None)].map(|(number, controller)| {
-        let id = BackendId::TunnelGroup(TunnelGroupId::derived(&[&number.to_string()]));
-        let labels = BTreeMap::from([("app".to_owned(), number.to_string())]);
-        Command::PutBackend {
-            id,
-            controller,
-            kind: BackendKind::TunnelGroup { labels },
-            service: None,
-            endpoints: BTreeSet::new(),
-            texts: Texts::default(),
-        }
-    });
-    let allow = |text: &str| (text.parse().expect("a network"), IpAction::Allow);
-    let policies = [
-        Command::PutIpPolicy {
-            id: IpPolicyId::derived(&["0"]),
-            controller: CONTROLLER.to_owned(),
-            description: String::new(),
-            metadata: String::new(),
-            rules: IpRules(BTreeMap::from([allow(NETWORKS[0])])),
-        },
-        Command::CreateIpPolicy {
-            id: IpPolicyId::derived(&["1"]),
-            texts: Texts::default(),
-        },
-    ];
-    for command in free
-        .into_iter()
-        .chain(owned)
-        .chain(backends)
-        .chain(policies)
-    {
-        let context = Context {
-            now: Timestamp(1),
-            role: Role::Controller,
-            term: None,
-            enforceable: &every,
-            limits: &limits,
-        };
-        machine
-            .apply(&command, &context)
-            .expect("it is a fine world");
-    }
-    machine.into_state()
 }
