@@ -21,7 +21,10 @@ pub const DEFAULT_CLASS: &str = "ingressclass.kubernetes.io/is-default-class";
 /// A label: objects that carry it are output of a controller like this one, never declarations.
 pub const OWNER_LABEL: &str = "portcullis.dev/owner";
 /// Labels on what the upstream controller made from Ingresses.
-pub const UPSTREAM_LABELS: [&str; 2] = ["k8s.ngrok.com/controller-namespace", "k8s.ngrok.com/controller-name"];
+pub const UPSTREAM_LABELS: [&str; 2] = [
+    "k8s.ngrok.com/controller-namespace",
+    "k8s.ngrok.com/controller-name",
+];
 
 /// What is meant for an Ingress.
 const KNOWN: [&str; 3] = [MODULES, TRAFFIC_POLICY, HAND_OVER];
@@ -29,24 +32,72 @@ const KNOWN: [&str; 3] = [MODULES, TRAFFIC_POLICY, HAND_OVER];
 /// Annotations that once meant something, or mean something elsewhere: name without prefix (a
 /// last `*` stands for anything), and what to do instead.
 const RETIRED: &[(&str, &str)] = &[
-    ("https-compression", "put compression into a module set and name it in k8s.ngrok.com/modules"),
-    ("request-headers-*", "put headers.request into a module set and name it in k8s.ngrok.com/modules"),
-    ("response-headers-*", "put headers.response into a module set and name it in k8s.ngrok.com/modules"),
-    ("ip-policies", "put ipRestriction into a module set and name it in k8s.ngrok.com/modules"),
-    ("ip-policy-ids", "put ipRestriction into a module set and name it in k8s.ngrok.com/modules"),
-    ("tls-min-version", "put tlsTermination.minVersion into a module set and name it in k8s.ngrok.com/modules"),
-    ("webhook-verification-*", "put webhookVerification into a module set and name it in k8s.ngrok.com/modules"),
-    ("https-oauth.*", "put oauth into a module set and name it in k8s.ngrok.com/modules"),
+    (
+        "https-compression",
+        "put compression into a module set and name it in k8s.ngrok.com/modules",
+    ),
+    (
+        "request-headers-*",
+        "put headers.request into a module set and name it in k8s.ngrok.com/modules",
+    ),
+    (
+        "response-headers-*",
+        "put headers.response into a module set and name it in k8s.ngrok.com/modules",
+    ),
+    (
+        "ip-policies",
+        "put ipRestriction into a module set and name it in k8s.ngrok.com/modules",
+    ),
+    (
+        "ip-policy-ids",
+        "put ipRestriction into a module set and name it in k8s.ngrok.com/modules",
+    ),
+    (
+        "tls-min-version",
+        "put tlsTermination.minVersion into a module set and name it in k8s.ngrok.com/modules",
+    ),
+    (
+        "webhook-verification-*",
+        "put webhookVerification into a module set and name it in k8s.ngrok.com/modules",
+    ),
+    (
+        "https-oauth.*",
+        "put oauth into a module set and name it in k8s.ngrok.com/modules",
+    ),
     ("edge-id", "delete it: the edge is found by its host"),
     ("app-protocols", "put it on the Service"),
-    ("domain", "put it on a Service of type LoadBalancer; an Ingress names hosts in its rules"),
-    ("url", "name the host in a rule; endpoints of later versions do not exist here"),
-    ("computed-url", "delete it: it was written by another controller"),
-    ("bindings", "delete it: every host here is public, and what must not be is protected by modules"),
-    ("mapping-strategy", "delete it: Ingresses are always served by edges here"),
-    ("pooling-enabled", "delete it: endpoints of later versions do not exist here"),
-    ("description", "delete it: edges made from an Ingress have the description of the controller"),
-    ("metadata", "delete it: edges made from an Ingress have the metadata of the controller"),
+    (
+        "domain",
+        "put it on a Service of type LoadBalancer; an Ingress names hosts in its rules",
+    ),
+    (
+        "url",
+        "name the host in a rule; endpoints of later versions do not exist here",
+    ),
+    (
+        "computed-url",
+        "delete it: it was written by another controller",
+    ),
+    (
+        "bindings",
+        "delete it: every host here is public, and what must not be is protected by modules",
+    ),
+    (
+        "mapping-strategy",
+        "delete it: Ingresses are always served by edges here",
+    ),
+    (
+        "pooling-enabled",
+        "delete it: endpoints of later versions do not exist here",
+    ),
+    (
+        "description",
+        "delete it: edges made from an Ingress have the description of the controller",
+    ),
+    (
+        "metadata",
+        "delete it: edges made from an Ingress have the metadata of the controller",
+    ),
 ];
 
 /// What is wrong with an annotation of ours.
@@ -67,13 +118,22 @@ pub(crate) fn judge(key: &str) -> Option<Misuse> {
     if !is_ours(prefix) {
         return None;
     }
-    let fits = |pattern: &str| pattern.strip_suffix('*').map_or(name == pattern, |begin| name.starts_with(begin));
+    let fits = |pattern: &str| {
+        pattern
+            .strip_suffix('*')
+            .map_or(name == pattern, |begin| name.starts_with(begin))
+    };
     if let Some((_, remedy)) = RETIRED.iter().find(|(pattern, _)| fits(pattern)) {
         return Some(Misuse::Retired(remedy));
     }
     let nearest = KNOWN
         .into_iter()
-        .map(|known| (distance(name, known.split_once('/').map_or(known, |(_, name)| name)), known))
+        .map(|known| {
+            (
+                distance(name, known.split_once('/').map_or(known, |(_, name)| name)),
+                known,
+            )
+        })
         .min()
         .filter(|(distance, known)| *distance <= 3 && *distance < known.len() / 3);
     Some(Misuse::Unknown(nearest.map(|(_, known)| known)))
@@ -81,7 +141,9 @@ pub(crate) fn judge(key: &str) -> Option<Misuse> {
 
 /// Whether a prefix is ours or meant to be.
 fn is_ours(prefix: &str) -> bool {
-    ["k8s.ngrok.com", "ngrok.com", "portcullis.dev"].into_iter().any(|ours| distance(prefix, ours) <= 2)
+    ["k8s.ngrok.com", "ngrok.com", "portcullis.dev"]
+        .into_iter()
+        .any(|ours| distance(prefix, ours) <= 2)
         || prefix.split('.').any(|label| label == "ngrok")
 }
 
@@ -114,14 +176,35 @@ mod tests {
         assert_eq!(judge("kubernetes.io/ingress.class"), None);
         assert_eq!(judge("example.com/modules"), None);
         assert_eq!(judge("modules"), None);
-        assert_eq!(judge("k8s.ngrok.com/module"), Some(Misuse::Unknown(Some(MODULES))));
-        assert_eq!(judge("k8s.ngork.com/modules"), Some(Misuse::Unknown(Some(MODULES))));
-        assert_eq!(judge("ngrok.com/modules"), Some(Misuse::Unknown(Some(MODULES))));
-        assert_eq!(judge("k8s.ngrok.com/trafic-policy"), Some(Misuse::Unknown(Some(TRAFFIC_POLICY))));
+        assert_eq!(
+            judge("k8s.ngrok.com/module"),
+            Some(Misuse::Unknown(Some(MODULES)))
+        );
+        assert_eq!(
+            judge("k8s.ngork.com/modules"),
+            Some(Misuse::Unknown(Some(MODULES)))
+        );
+        assert_eq!(
+            judge("ngrok.com/modules"),
+            Some(Misuse::Unknown(Some(MODULES)))
+        );
+        assert_eq!(
+            judge("k8s.ngrok.com/trafic-policy"),
+            Some(Misuse::Unknown(Some(TRAFFIC_POLICY)))
+        );
         assert_eq!(judge("k8s.ngrok.com/oauth"), Some(Misuse::Unknown(None)));
-        assert!(matches!(judge("ngrok.com/https-oauth.provider"), Some(Misuse::Retired(_))));
-        assert!(matches!(judge("k8s.ngrok.com/ip-policies"), Some(Misuse::Retired(_))));
-        assert_eq!(judge("portcullis.dev/handover"), Some(Misuse::Unknown(Some(HAND_OVER))));
+        assert!(matches!(
+            judge("ngrok.com/https-oauth.provider"),
+            Some(Misuse::Retired(_))
+        ));
+        assert!(matches!(
+            judge("k8s.ngrok.com/ip-policies"),
+            Some(Misuse::Retired(_))
+        ));
+        assert_eq!(
+            judge("portcullis.dev/handover"),
+            Some(Misuse::Unknown(Some(HAND_OVER)))
+        );
     }
 
     #[test]

@@ -53,17 +53,28 @@ pub(crate) fn check_pair(chain: &str, key: &str) -> Result<(), Fault> {
         .and_then(|der| parse_x509_certificate(der).ok())
         .ok_or(Fault::NoCertificate)?;
     let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| Fault::NoKey)?;
-    if belongs(&key, &leaf).ok_or(Fault::NoKey)? { Ok(()) } else { Err(Fault::OtherKey) }
+    if belongs(&key, &leaf).ok_or(Fault::NoKey)? {
+        Ok(())
+    } else {
+        Err(Fault::OtherKey)
+    }
 }
 
 /// Whether the first certificate of a chain names a host, as clients judge it (RFC 9525: only
 /// subject alternative names, a wildcard is the whole first label).
 pub(crate) fn names(chain: &str, host: &HostPattern) -> bool {
-    let Ok(chain) = certificates(chain) else { return false };
-    let Some((_, leaf)) = chain.first().and_then(|der| parse_x509_certificate(der).ok()) else {
+    let Ok(chain) = certificates(chain) else {
         return false;
     };
-    let Ok(Some(names)) = leaf.subject_alternative_name() else { return false };
+    let Some((_, leaf)) = chain
+        .first()
+        .and_then(|der| parse_x509_certificate(der).ok())
+    else {
+        return false;
+    };
+    let Ok(Some(names)) = leaf.subject_alternative_name() else {
+        return false;
+    };
     names.value.general_names.iter().any(|name| match name {
         GeneralName::DNSName(name) => HostPattern::parse(name).is_ok_and(|name| {
             name == *host || (!host.is_wildcard() && host.broader().as_ref() == Some(&name))
@@ -75,7 +86,11 @@ pub(crate) fn names(chain: &str, host: &HostPattern) -> bool {
 fn certificates(text: &str) -> Result<Vec<CertificateDer<'static>>, Fault> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
     let chain = chain.map_err(|_| Fault::BrokenCertificate)?;
-    if chain.is_empty() { Err(Fault::NoCertificate) } else { Ok(chain) }
+    if chain.is_empty() {
+        Err(Fault::NoCertificate)
+    } else {
+        Ok(chain)
+    }
 }
 
 fn pem(der: &[u8]) -> String {
@@ -112,8 +127,12 @@ fn belongs(key: &PrivateKeyDer<'_>, leaf: &X509Certificate<'_>) -> Option<bool> 
                 Ok(PublicKey::RSA(_)) => rsa_belongs(inner, leaf),
                 Ok(PublicKey::EC(_)) => ec_belongs(inner, leaf),
                 _ => {
-                    let public = fields.find(Der::CONTEXT_1_PRIMITIVE).and_then(|bits| bits.get(1..));
-                    Some(public.is_none_or(|public| public == spki.subject_public_key.data.as_ref()))
+                    let public = fields
+                        .find(Der::CONTEXT_1_PRIMITIVE)
+                        .and_then(|bits| bits.get(1..));
+                    Some(
+                        public.is_none_or(|public| public == spki.subject_public_key.data.as_ref()),
+                    )
                 }
             }
         }
@@ -127,7 +146,9 @@ fn rsa_belongs(key: &[u8], leaf: &X509Certificate<'_>) -> Option<bool> {
     fields.expect(Der::INTEGER)?;
     let modulus = fields.expect(Der::INTEGER)?;
     let exponent = fields.expect(Der::INTEGER)?;
-    let Ok(PublicKey::RSA(public)) = leaf.public_key().parsed() else { return Some(false) };
+    let Ok(PublicKey::RSA(public)) = leaf.public_key().parsed() else {
+        return Some(false);
+    };
     Some(number(modulus) == number(public.modulus) && number(exponent) == number(public.exponent))
 }
 
@@ -136,8 +157,12 @@ fn ec_belongs(key: &[u8], leaf: &X509Certificate<'_>) -> Option<bool> {
     let mut fields = Der::inside(key, Der::SEQUENCE)?;
     fields.expect(Der::INTEGER)?;
     fields.expect(Der::OCTETS)?;
-    let Ok(PublicKey::EC(public)) = leaf.public_key().parsed() else { return Some(false) };
-    let carried = fields.find(Der::CONTEXT_1).and_then(|bits| Der::inside_bits(bits));
+    let Ok(PublicKey::EC(public)) = leaf.public_key().parsed() else {
+        return Some(false);
+    };
+    let carried = fields
+        .find(Der::CONTEXT_1)
+        .and_then(|bits| Der::inside_bits(bits));
     Some(carried.is_none_or(|carried| carried == public.data()))
 }
 
@@ -178,7 +203,12 @@ impl<'a> Der<'a> {
             if digits.len() > 4 {
                 return None;
             }
-            (digits.iter().fold(0, |sum, digit| sum << 8 | usize::from(*digit)), rest)
+            (
+                digits
+                    .iter()
+                    .fold(0, |sum, digit| sum << 8 | usize::from(*digit)),
+                rest,
+            )
         };
         let (content, rest) = rest.split_at_checked(length)?;
         self.0 = rest;
@@ -187,7 +217,9 @@ impl<'a> Der<'a> {
 
     /// The next field, if it has this tag.
     fn expect(&mut self, tag: u8) -> Option<&'a [u8]> {
-        self.next().filter(|(found, _)| *found == tag).map(|(_, content)| content)
+        self.next()
+            .filter(|(found, _)| *found == tag)
+            .map(|(_, content)| content)
     }
 
     /// The next field with this tag.

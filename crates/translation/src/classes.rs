@@ -41,10 +41,17 @@ pub(crate) fn standing(
     loose: &mut Vec<Diagnostic>,
 ) -> Standing {
     let object = reference(Kind::Ingress, &ingress.key);
-    let site = Site { object: &object, origin: &ingress.origin };
+    let site = Site {
+        object: &object,
+        origin: &ingress.origin,
+    };
     let legacy = ingress.annotations.get(LEGACY_CLASS).map(String::as_str);
     let class = match &ingress.value {
-        Ok(value) => value.spec.ingress_class_name.clone().map_or(SalvagedClass::Absent, SalvagedClass::Named),
+        Ok(value) => value
+            .spec
+            .ingress_class_name
+            .clone()
+            .map_or(SalvagedClass::Absent, SalvagedClass::Named),
         Err(undecodable) => undecodable.salvaged.class.clone(),
     };
     match (class, legacy) {
@@ -56,7 +63,9 @@ pub(crate) fn standing(
                 findings.push(site.finding(
                     Code::LegacyClass,
                     &annotation(LEGACY_CLASS),
-                    format!("the class {name} is named by an annotation that has no effect any more"),
+                    format!(
+                        "the class {name} is named by an annotation that has no effect any more"
+                    ),
                     format!("write spec.ingressClassName: {name} and delete the annotation"),
                 ));
                 Standing::Ours(findings)
@@ -127,12 +136,23 @@ fn by_default(
     let field = spec("ingressClassName");
     let mut findings = Findings::default();
     let is_default = |class: &&Object<IngressClass>| {
-        class.annotations.get(DEFAULT_CLASS).is_some_and(|value| value == "true")
+        class
+            .annotations
+            .get(DEFAULT_CLASS)
+            .is_some_and(|value| value == "true")
     };
     let snapshot = references.input.snapshot;
-    let classes = snapshot.ingress_classes.values().map(std::convert::AsRef::as_ref);
-    if let Some(class) = classes.filter(is_default).find(|class| is_ours(references, class) == Some(true)) {
-        findings.rests_on.insert(reference(Kind::IngressClass, &class.key));
+    let classes = snapshot
+        .ingress_classes
+        .values()
+        .map(std::convert::AsRef::as_ref);
+    if let Some(class) = classes
+        .filter(is_default)
+        .find(|class| is_ours(references, class) == Some(true))
+    {
+        findings
+            .rests_on
+            .insert(reference(Kind::IngressClass, &class.key));
         return Standing::Ours(findings);
     }
     // A default class that was deleted cannot be named by the Ingress; the record names it.
@@ -173,8 +193,17 @@ fn lost(findings: &mut Findings, site: Site<'_>, class: &ObjectRef) {
 }
 
 fn broken(class: &ObjectRef, there: &Object<IngressClass>, findings: &mut Findings) {
-    let site = Site { object: class, origin: &there.origin };
-    for problem in there.value.as_ref().err().into_iter().flat_map(|undecodable| &undecodable.problems) {
+    let site = Site {
+        object: class,
+        origin: &there.origin,
+    };
+    for problem in there
+        .value
+        .as_ref()
+        .err()
+        .into_iter()
+        .flat_map(|undecodable| &undecodable.problems)
+    {
         findings.push(site.problem(problem));
     }
     findings.rests_on.insert(class.clone());
@@ -183,10 +212,16 @@ fn broken(class: &ObjectRef, there: &Object<IngressClass>, findings: &mut Findin
 fn named<'a>(references: &References<'a>, name: &str) -> Named<'a> {
     let snapshot = references.input.snapshot;
     // Files need no IngressClass: there the name alone decides.
-    if snapshot.ingress_classes.is_empty() && references.input.options.ingress_class.as_deref() == Some(name) {
+    if snapshot.ingress_classes.is_empty()
+        && references.input.options.ingress_class.as_deref() == Some(name)
+    {
         return Named::Ours(None);
     }
-    match snapshot.find(Kind::IngressClass, &snapshot.ingress_classes, &ObjectKey::new("", name)) {
+    match snapshot.find(
+        Kind::IngressClass,
+        &snapshot.ingress_classes,
+        &ObjectKey::new("", name),
+    ) {
         Presence::There(class) => match is_ours(references, class) {
             Some(true) => Named::Ours(Some(class)),
             Some(false) => Named::Others,
@@ -200,19 +235,34 @@ fn named<'a>(references: &References<'a>, name: &str) -> Named<'a> {
 /// Whether a class is ours; `None` if it does not decode.
 fn is_ours(references: &References<'_>, class: &Object<IngressClass>) -> Option<bool> {
     let class = class.value.as_ref().ok()?;
-    Some(references.input.options.controller_names.contains(&class.spec.controller))
+    Some(
+        references
+            .input
+            .options
+            .controller_names
+            .contains(&class.spec.controller),
+    )
 }
 
 /// The classes that are ours, for people.
 fn ours(references: &References<'_>) -> String {
     let classes = &references.input.snapshot.ingress_classes;
     if classes.is_empty() {
-        return references.input.options.ingress_class.clone().unwrap_or_default();
+        return references
+            .input
+            .options
+            .ingress_class
+            .clone()
+            .unwrap_or_default();
     }
     let names: Vec<&str> = classes
         .values()
         .filter(|class| is_ours(references, class) == Some(true))
         .map(|class| class.key.name.as_str())
         .collect();
-    if names.is_empty() { String::from("(none yet)") } else { names.join(", ") }
+    if names.is_empty() {
+        String::from("(none yet)")
+    } else {
+        names.join(", ")
+    }
 }

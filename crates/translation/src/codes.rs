@@ -64,6 +64,7 @@ codes! {
     // Who may declare what (R20).
     HostConflict = "host-conflict", Conflict, "The host belongs to another namespace.";
     HostNotAllowed = "host-not-allowed", Conflict, "The namespace may not claim this host (--hosts).";
+    HandOverLimited = "hand-over-limited", Notice, "The annotation portcullis.dev/hand-over stands where it has no effect: it lets others declare names below a wildcard, and there is none.";
     HostContested = "host-contested", Notice, "Several namespaces claim a host that nobody owned before.";
 
     // Annotations.
@@ -88,7 +89,6 @@ codes! {
     TrafficPolicyMissing = "traffic-policy-missing", Missing, "A traffic policy that is named does not exist.";
     TrafficPolicyTwice = "traffic-policy-twice", Invalid, "A route has two traffic policies.";
     PolicyMissing = "ip-policy-missing", Missing, "An IP policy that is named does not exist.";
-    PolicyInvalid = "ip-policy-invalid", Invalid, "An IP policy that is named is not valid.";
     NobodyAllowed = "nobody-allowed", Invalid, "None of the IP policies of a restriction allows anything.";
     SecretMissing = "secret-missing", Missing, "A Secret that is named does not exist.";
     SecretKeyMissing = "secret-key-missing", Missing, "A Secret lacks the key that is named.";

@@ -24,20 +24,36 @@ pub(crate) struct Demands {
 }
 
 /// Puts the demands of a host's declarations together; the older come first.
-pub(crate) fn combine(references: &References<'_>, host: &HostPattern, wishes: &[&Wish<'_>]) -> Demands {
+pub(crate) fn combine(
+    references: &References<'_>,
+    host: &HostPattern,
+    wishes: &[&Wish<'_>],
+) -> Demands {
     let mut findings = Findings::default();
     let mut known = EdgeDemands::default();
     let mut is_known = true;
     for wish in wishes {
-        findings.rests_on.extend(wish.edge_findings.rests_on.iter().cloned());
+        findings
+            .rests_on
+            .extend(wish.edge_findings.rests_on.iter().cloned());
         let demanded = match &wish.edge_wide {
             EdgeWide::Known(demands) => demands.clone(),
             EdgeWide::Unknown(demands) => {
                 is_known &= join(&mut known, demands, (wish, host), &mut findings);
                 // Its edge-wide demands that are in force stay while it is held (R13).
-                let in_force = references.recorded(&wish.object).iter().any(|(of, _, _)| *of == host);
-                let record = references.input.records.hosts.get(host).filter(|_| in_force);
-                record.map(|record| record.demands.clone()).unwrap_or_default()
+                let in_force = references
+                    .recorded(&wish.object)
+                    .iter()
+                    .any(|(of, _, _)| *of == host);
+                let record = references
+                    .input
+                    .records
+                    .hosts
+                    .get(host)
+                    .filter(|_| in_force);
+                record
+                    .map(|record| record.demands.clone())
+                    .unwrap_or_default()
             }
             EdgeWide::Failed => {
                 is_known = false;
@@ -46,28 +62,53 @@ pub(crate) fn combine(references: &References<'_>, host: &HostPattern, wishes: &
             }
             EdgeWide::Pending => {
                 is_known = false;
-                let message = format!("what {} demands of every connection to {host} has not been read yet", wish.object);
-                findings.push(wish.site().finding(Code::NotReadYet, &FieldPath::root(), message, "nothing on this host changes until it has been"));
+                let message = format!(
+                    "what {} demands of every connection to {host} has not been read yet",
+                    wish.object
+                );
+                findings.push(wish.site().finding(
+                    Code::NotReadYet,
+                    &FieldPath::root(),
+                    message,
+                    "nothing on this host changes until it has been",
+                ));
                 continue;
             }
         };
         is_known &= join(&mut known, &demanded, (wish, host), &mut findings);
     }
-    Demands { known: is_known.then_some(known), findings }
+    Demands {
+        known: is_known.then_some(known),
+        findings,
+    }
 }
 
 /// An edge-wide failure concerns every route of the host.
 fn fail(wish: &Wish<'_>, host: &HostPattern, findings: &mut Findings) {
-    findings.missing.extend(wish.edge_findings.missing.iter().cloned());
+    findings
+        .missing
+        .extend(wish.edge_findings.missing.iter().cloned());
     let errors = |found: &Findings| -> Vec<_> {
-        found.diagnostics.iter().filter(|d| d.severity == Severity::Error).cloned().collect()
+        found
+            .diagnostics
+            .iter()
+            .filter(|d| d.severity == Severity::Error)
+            .cloned()
+            .collect()
     };
     let mut reasons = errors(&wish.edge_findings);
     if reasons.is_empty() {
         // An undecodable module set names something edge-wide.
-        reasons = errors(&wish.findings).into_iter().filter(|d| d.cause == Cause::Invalid).collect();
+        reasons = errors(&wish.findings)
+            .into_iter()
+            .filter(|d| d.cause == Cause::Invalid)
+            .collect();
     }
-    debug_assert!(!reasons.is_empty(), "{} fails edge-wide on {host} without a reason", wish.object);
+    debug_assert!(
+        !reasons.is_empty(),
+        "{} fails edge-wide on {host} without a reason",
+        wish.object
+    );
     findings.diagnostics.extend(reasons);
 }
 
@@ -78,12 +119,22 @@ fn join(
     (wish, host): (&Wish<'_>, &HostPattern),
     findings: &mut Findings,
 ) -> bool {
-    let EdgeDemands { tls_minimum, mutual_tls } = demanded;
+    let EdgeDemands {
+        tls_minimum,
+        mutual_tls,
+    } = demanded;
     known.tls_minimum = known.tls_minimum.max(*tls_minimum);
     match (&known.mutual_tls, mutual_tls) {
         (Some(known), Some(demanded)) if known != demanded => {
-            let message = format!("an older declaration of {host} demands client certificates of other authorities");
-            findings.push(wish.site().finding(Code::AuthoritiesDiffer, &FieldPath::root(), message, "name the same authorities in all of them"));
+            let message = format!(
+                "an older declaration of {host} demands client certificates of other authorities"
+            );
+            findings.push(wish.site().finding(
+                Code::AuthoritiesDiffer,
+                &FieldPath::root(),
+                message,
+                "name the same authorities in all of them",
+            ));
             false
         }
         (None, Some(_)) => {

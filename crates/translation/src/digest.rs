@@ -91,6 +91,9 @@ mod tests {
         assert_eq!(digest(b"k", &[("a", "b")]), digest(b"k", &[("a", "b")]));
         assert_ne!(digest(b"k", &[("a", "b")]), digest(b"l", &[("a", "b")]));
         assert_ne!(digest(b"k", &[("a", "bc")]), digest(b"k", &[("ab", "c")]));
-        assert_ne!(digest(b"k", &[("a", "b"), ("c", "d")]), digest(b"k", &[("a", "b\"c\"d")]));
+        assert_ne!(
+            digest(b"k", &[("a", "b"), ("c", "d")]),
+            digest(b"k", &[("a", "b\"c\"d")])
+        );
     }
 }

@@ -36,13 +36,24 @@ use crate::{
 const HTTPS: &str = "443";
 
 /// Reads every object of these kinds.
-pub(crate) fn wishes<'a>(references: &References<'a>, loose: &mut Vec<Diagnostic>) -> Vec<Wish<'a>> {
+pub(crate) fn wishes<'a>(
+    references: &References<'a>,
+    loose: &mut Vec<Diagnostic>,
+) -> Vec<Wish<'a>> {
     let snapshot = references.input.snapshot;
     let mut all = Vec::new();
-    for object in snapshot.https_edges.values().filter(|object| is_declaration(Kind::HttpsEdge, object, loose)) {
+    for object in snapshot
+        .https_edges
+        .values()
+        .filter(|object| is_declaration(Kind::HttpsEdge, object, loose))
+    {
         all.push(https_edge(references, object));
     }
-    for object in snapshot.domains.values().filter(|object| is_declaration(Kind::Domain, object, loose)) {
+    for object in snapshot
+        .domains
+        .values()
+        .filter(|object| is_declaration(Kind::Domain, object, loose))
+    {
         let mut wish = Wish::new(Kind::Domain, object);
         match &object.value {
             Ok(domain) => {
@@ -55,7 +66,11 @@ pub(crate) fn wishes<'a>(references: &References<'a>, loose: &mut Vec<Diagnostic
         }
         all.push(wish);
     }
-    for object in snapshot.tls_edges.values().filter(|object| is_declaration(Kind::TlsEdge, object, loose)) {
+    for object in snapshot
+        .tls_edges
+        .values()
+        .filter(|object| is_declaration(Kind::TlsEdge, object, loose))
+    {
         let mut wish = Wish::new(Kind::TlsEdge, object);
         not_served(&mut wish, "TLS edges");
         match &object.value {
@@ -64,7 +79,11 @@ pub(crate) fn wishes<'a>(references: &References<'a>, loose: &mut Vec<Diagnostic
         }
         all.push(wish);
     }
-    for object in snapshot.tcp_edges.values().filter(|object| is_declaration(Kind::TcpEdge, object, loose)) {
+    for object in snapshot
+        .tcp_edges
+        .values()
+        .filter(|object| is_declaration(Kind::TcpEdge, object, loose))
+    {
         let mut wish = Wish::new(Kind::TcpEdge, object);
         not_served(&mut wish, "TCP edges");
         all.push(wish);
@@ -74,10 +93,23 @@ pub(crate) fn wishes<'a>(references: &References<'a>, loose: &mut Vec<Diagnostic
             continue;
         }
         let tunnel = reference(Kind::Tunnel, &object.key);
-        let site = Site { object: &tunnel, origin: &object.origin };
-        loose.push(site.finding(Code::NoTunnels, &FieldPath::root(), "this edge has no tunnels yet", "let Ingresses name the Service; its endpoints are dialled directly"));
+        let site = Site {
+            object: &tunnel,
+            origin: &object.origin,
+        };
+        loose.push(site.finding(
+            Code::NoTunnels,
+            &FieldPath::root(),
+            "this edge has no tunnels yet",
+            "let Ingresses name the Service; its endpoints are dialled directly",
+        ));
     }
-    all.extend(snapshot.services.values().filter_map(|object| load_balancer(references, object)));
+    all.extend(
+        snapshot
+            .services
+            .values()
+            .filter_map(|object| load_balancer(references, object)),
+    );
     all
 }
 
@@ -87,9 +119,15 @@ fn is_declaration<T>(kind: Kind, object: &Object<T>, loose: &mut Vec<Diagnostic>
     if object.terminating || object.labels.contains_key(OWNER_LABEL) {
         return false;
     }
-    if UPSTREAM_LABELS.iter().any(|label| object.labels.contains_key(*label)) {
+    if UPSTREAM_LABELS
+        .iter()
+        .any(|label| object.labels.contains_key(*label))
+    {
         let of = reference(kind, &object.key);
-        let site = Site { object: &of, origin: &object.origin };
+        let site = Site {
+            object: &of,
+            origin: &object.origin,
+        };
         let message = "the upstream controller made this object from an Ingress, so it is not read as a declaration";
         let remedy = "delete it once its Ingress is served here, or take the label k8s.ngrok.com/controller-name off to declare it by hand";
         loose.push(site.finding(Code::UpstreamOwned, &FieldPath::root(), message, remedy));
@@ -101,7 +139,12 @@ fn is_declaration<T>(kind: Kind, object: &Object<T>, loose: &mut Vec<Diagnostic>
 /// A kind that declares hosts and is not served: its hosts exist, and nothing answers there.
 fn not_served(wish: &mut Wish<'_>, what: &str) {
     let message = format!("{what} are not served by this edge yet");
-    let diagnostic = wish.site().finding(Code::KindNotEnforced, &FieldPath::root(), message, "wait for a version of the edge that serves them, or delete this object");
+    let diagnostic = wish.site().finding(
+        Code::KindNotEnforced,
+        &FieldPath::root(),
+        message,
+        "wait for a version of the edge that serves them, or delete this object",
+    );
     wish.findings.push(diagnostic);
 }
 
@@ -109,7 +152,8 @@ fn not_served(wish: &mut Wish<'_>, what: &str) {
 fn load_balancer<'a>(references: &References<'a>, object: &'a Object<Service>) -> Option<Wish<'a>> {
     let service = object.value.as_ref().ok()?;
     let ours = service.spec.service_type == ServiceType::LoadBalancer
-        && service.spec.load_balancer_class.as_deref() == Some(&references.input.options.load_balancer_class);
+        && service.spec.load_balancer_class.as_deref()
+            == Some(&references.input.options.load_balancer_class);
     if !ours || object.terminating || object.labels.contains_key(OWNER_LABEL) {
         return None;
     }
@@ -130,8 +174,15 @@ fn hostports(wish: &mut Wish<'_>, hostports: &[String], at: &FieldPath, port: Op
         let field = at.item(index);
         let (name, found) = hostport.rsplit_once(':').unwrap_or((hostport, HTTPS));
         if port.is_some_and(|port| port != found) {
-            let message = format!("{hostport} asks for port {found}, and an HTTPS edge answers on {HTTPS} only");
-            let diagnostic = wish.site().finding(Code::HostPort, &field, message, format!("write {name}:{HTTPS}"));
+            let message = format!(
+                "{hostport} asks for port {found}, and an HTTPS edge answers on {HTTPS} only"
+            );
+            let diagnostic = wish.site().finding(
+                Code::HostPort,
+                &field,
+                message,
+                format!("write {name}:{HTTPS}"),
+            );
             wish.findings.push(diagnostic);
         }
         if let Some(host) = parse_host(wish, name, &field) {
@@ -150,15 +201,28 @@ fn https_edge<'a>(references: &References<'a>, object: &'a Object<HttpsEdge>) ->
             return wish;
         }
     };
-    let HttpsEdgeSpec { common: _, hostports: names, routes, tls_termination, mutual_tls } = spec_of_edge;
+    let HttpsEdgeSpec {
+        common: _,
+        hostports: names,
+        routes,
+        tls_termination,
+        mutual_tls,
+    } = spec_of_edge;
     hostports(&mut wish, names, &spec("hostports"), Some(HTTPS));
     let edge_wide = Chosen {
         tls_termination: tls_termination.map(|HttpsTlsTermination { min_version }| Written {
             site: wish.site(),
             field: spec("tlsTermination"),
-            content: TlsTermination { terminate_at: None, min_version: Some(min_version) },
+            content: TlsTermination {
+                terminate_at: None,
+                min_version: Some(min_version),
+            },
         }),
-        mutual_tls: mutual_tls.as_ref().map(|content| Written { site: wish.site(), field: spec("mutualTLS"), content }),
+        mutual_tls: mutual_tls.as_ref().map(|content| Written {
+            site: wish.site(),
+            field: spec("mutualTLS"),
+            content,
+        }),
         ..Chosen::default()
     };
     let judged = judge(references, &object.key.namespace, &edge_wide);
@@ -169,12 +233,23 @@ fn https_edge<'a>(references: &References<'a>, object: &'a Object<HttpsEdge>) ->
     };
     wish.edge_findings = judged.edge;
     if routes.is_empty() {
-        let diagnostic = wish.site().finding(Code::NothingDeclared, &spec("routes"), "this edge has no route", "write a route, or delete the edge");
+        let diagnostic = wish.site().finding(
+            Code::NothingDeclared,
+            &spec("routes"),
+            "this edge has no route",
+            "write a route, or delete the edge",
+        );
         wish.findings.push(diagnostic);
     }
     for (index, route) in routes.iter().enumerate() {
         let at = spec("routes").item(index);
-        let wished = Route { references, namespace: &object.key.namespace, at: &at, edge_kinds: &judged.kinds }.read(wish.site(), route);
+        let wished = Route {
+            references,
+            namespace: &object.key.namespace,
+            at: &at,
+            edge_kinds: &judged.kinds,
+        }
+        .read(wish.site(), route);
         for host in wish.hosts.values_mut() {
             host.routes.push(wished.clone());
         }
@@ -206,10 +281,19 @@ impl Route<'_, '_> {
             webhook_verification,
             policy,
         } = route;
-        let Self { references, namespace, at, edge_kinds } = *self;
+        let Self {
+            references,
+            namespace,
+            at,
+            edge_kinds,
+        } = *self;
         macro_rules! written {
             ($name:literal, $module:expr) => {
-                $module.as_ref().map(|content| Written { site, field: at.member($name), content })
+                $module.as_ref().map(|content| Written {
+                    site,
+                    field: at.member($name),
+                    content,
+                })
             };
         }
         let chosen = Chosen {
@@ -221,7 +305,10 @@ impl Route<'_, '_> {
             policy: policy.as_ref().map(|policy| Written {
                 site,
                 field: at.member("policy"),
-                content: PolicyDocument { enabled: true, document: serde_json::Value::Object(policy.0.clone()) },
+                content: PolicyDocument {
+                    enabled: true,
+                    document: serde_json::Value::Object(policy.0.clone()),
+                },
             }),
             oidc: written!("oidc", oidc),
             saml: written!("saml", saml),
@@ -242,14 +329,35 @@ impl Route<'_, '_> {
             findings.push(fault_finding(site, &field, path, &place, &fault));
         }
         let backend = match backend {
-            Some(group) => backend::of_labels(references, namespace, (site, &at.member("backend")), &group.labels),
+            Some(group) => backend::of_labels(
+                references,
+                namespace,
+                (site, &at.member("backend")),
+                &group.labels,
+            ),
             None => {
                 let mut findings = Findings::default();
-                findings.push(site.finding(Code::BackendInvalid, &at.member("backend"), "this route has no backend, so nothing could answer", "write backend.labels that name a Service and its port"));
-                Backend { port: None, text: None, findings }
+                findings.push(site.finding(
+                    Code::BackendInvalid,
+                    &at.member("backend"),
+                    "this route has no backend, so nothing could answer",
+                    "write backend.labels that name a Service and its port",
+                ));
+                Backend {
+                    port: None,
+                    text: None,
+                    findings,
+                }
             }
         };
-        WishedRoute { place, field, is_default: false, judged: Rc::new(judged), backend, findings }
+        WishedRoute {
+            place,
+            field,
+            is_default: false,
+            judged: Rc::new(judged),
+            backend,
+            findings,
+        }
     }
 }
 
@@ -266,6 +374,10 @@ pub(crate) fn nothing(references: &References<'_>) -> Rc<Judged> {
 }
 
 /// Hosts as the snapshot's unreadable files name them.
-pub(crate) fn scanned(hosts: &std::collections::BTreeSet<String>) -> impl Iterator<Item = HostPattern> {
-    hosts.iter().filter_map(|host| HostPattern::parse(host).ok())
+pub(crate) fn scanned(
+    hosts: &std::collections::BTreeSet<String>,
+) -> impl Iterator<Item = HostPattern> {
+    hosts
+        .iter()
+        .filter_map(|host| HostPattern::parse(host).ok())
 }

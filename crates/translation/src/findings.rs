@@ -43,7 +43,12 @@ impl Site<'_> {
 
     /// What is wrong with this object in itself.
     pub(crate) fn problem(self, problem: &Problem) -> Diagnostic {
-        let Problem { path, code, message, remedy } = problem;
+        let Problem {
+            path,
+            code,
+            message,
+            remedy,
+        } = problem;
         Diagnostic {
             object: self.object.clone(),
             field: path.as_str().to_owned(),
@@ -99,7 +104,11 @@ impl Findings {
 
     /// Takes over everything found elsewhere.
     pub(crate) fn absorb(&mut self, other: &Self) {
-        let Self { diagnostics, rests_on, missing } = other;
+        let Self {
+            diagnostics,
+            rests_on,
+            missing,
+        } = other;
         self.diagnostics.extend_from_slice(diagnostics);
         self.rests_on.extend(rests_on.iter().cloned());
         self.missing.extend(missing.iter().cloned());

@@ -31,11 +31,21 @@ impl Protection {
 
     pub(crate) const fn remedy(self) -> &'static str {
         match self {
-            Self::Login => "put oauth, oidc or saml into a module set and name it in k8s.ngrok.com/modules, then delete this annotation",
-            Self::Addresses => "put ipRestriction into a module set and name it in k8s.ngrok.com/modules, then delete this annotation",
-            Self::ClientCertificate => "put mutualTLS into a module set and name it in k8s.ngrok.com/modules, then delete this annotation",
-            Self::TlsMinimum => "put tlsTermination.minVersion into a module set and name it in k8s.ngrok.com/modules, then delete this annotation",
-            Self::Limits | Self::Rules => "find out what it protects against, protect the backend some other way, then delete this annotation",
+            Self::Login => {
+                "put oauth, oidc or saml into a module set and name it in k8s.ngrok.com/modules, then delete this annotation"
+            }
+            Self::Addresses => {
+                "put ipRestriction into a module set and name it in k8s.ngrok.com/modules, then delete this annotation"
+            }
+            Self::ClientCertificate => {
+                "put mutualTLS into a module set and name it in k8s.ngrok.com/modules, then delete this annotation"
+            }
+            Self::TlsMinimum => {
+                "put tlsTermination.minVersion into a module set and name it in k8s.ngrok.com/modules, then delete this annotation"
+            }
+            Self::Limits | Self::Rules => {
+                "find out what it protects against, protect the backend some other way, then delete this annotation"
+            }
         }
     }
 }
@@ -82,9 +92,21 @@ const FAMILIES: &[Family] = &[
             ("server-snippets", Rules),
         ],
     },
-    Family { controller: "NGINX Ingress Controller", prefix: "nginx.com/", names: &[("jwt-*", Login)] },
-    Family { controller: "NGINX Ingress Controller", prefix: "appprotect.f5.com/", names: &[("app-protect-*", Rules)] },
-    Family { controller: "NGINX Ingress Controller", prefix: "appprotectdos.f5.com/", names: &[("*", Limits)] },
+    Family {
+        controller: "NGINX Ingress Controller",
+        prefix: "nginx.com/",
+        names: &[("jwt-*", Login)],
+    },
+    Family {
+        controller: "NGINX Ingress Controller",
+        prefix: "appprotect.f5.com/",
+        names: &[("app-protect-*", Rules)],
+    },
+    Family {
+        controller: "NGINX Ingress Controller",
+        prefix: "appprotectdos.f5.com/",
+        names: &[("*", Limits)],
+    },
     Family {
         controller: "Traefik",
         prefix: "traefik.ingress.kubernetes.io/",
@@ -166,10 +188,22 @@ const FAMILIES: &[Family] = &[
     Family {
         controller: "Application Gateway Ingress",
         prefix: "appgw.ingress.kubernetes.io/",
-        names: &[("waf-policy-for-path", Rules), ("use-private-ip", Addresses), ("appgw-ssl-profile", ClientCertificate)],
+        names: &[
+            ("waf-policy-for-path", Rules),
+            ("use-private-ip", Addresses),
+            ("appgw-ssl-profile", ClientCertificate),
+        ],
     },
-    Family { controller: "Kong", prefix: "konghq.com/", names: &[("plugins", Rules), ("methods", Rules)] },
-    Family { controller: "Kong", prefix: "plugins.konghq.com", names: &[("*", Rules)] },
+    Family {
+        controller: "Kong",
+        prefix: "konghq.com/",
+        names: &[("plugins", Rules), ("methods", Rules)],
+    },
+    Family {
+        controller: "Kong",
+        prefix: "plugins.konghq.com",
+        names: &[("*", Rules)],
+    },
     Family {
         controller: "Apache APISIX",
         prefix: "k8s.apisix.apache.org/",
@@ -199,26 +233,49 @@ const FAMILIES: &[Family] = &[
     Family {
         controller: "Pomerium",
         prefix: "ingress.pomerium.io/",
-        names: &[("policy", Login), ("allowed_*", Login), ("allow_any_authenticated_user", Login)],
+        names: &[
+            ("policy", Login),
+            ("allowed_*", Login),
+            ("allow_any_authenticated_user", Login),
+        ],
     },
     Family {
         controller: "Skipper",
         prefix: "zalando.org/",
-        names: &[("skipper-filter", Rules), ("skipper-predicate", Rules), ("ratelimit", Limits)],
+        names: &[
+            ("skipper-filter", Rules),
+            ("skipper-predicate", Rules),
+            ("ratelimit", Limits),
+        ],
     },
-    Family { controller: "Emissary", prefix: "getambassador.io/", names: &[("config", Rules)] },
-    Family { controller: "GKE Ingress", prefix: "networking.gke.io/", names: &[("v1beta1.FrontendConfig", TlsMinimum)] },
+    Family {
+        controller: "Emissary",
+        prefix: "getambassador.io/",
+        names: &[("config", Rules)],
+    },
+    Family {
+        controller: "GKE Ingress",
+        prefix: "networking.gke.io/",
+        names: &[("v1beta1.FrontendConfig", TlsMinimum)],
+    },
     Family {
         controller: "OpenShift",
         prefix: "haproxy.router.openshift.io/",
-        names: &[("ip_whitelist", Addresses), ("ip_allowlist", Addresses), ("rate-limit-*", Limits)],
+        names: &[
+            ("ip_whitelist", Addresses),
+            ("ip_allowlist", Addresses),
+            ("rate-limit-*", Limits),
+        ],
     },
 ];
 
 /// Whether this annotation protects something under another controller: whose it is, and by what
 /// it protects. A value that switches it off protects nothing.
 pub(crate) fn recognise(key: &str, value: &str) -> Option<(&'static str, Protection)> {
-    if matches!(value.trim().to_ascii_lowercase().as_str(), "" | "false" | "none" | "off") {
+    if matches!(
+        value.trim().to_ascii_lowercase().as_str(),
+        "" | "false" | "none" | "off"
+    ) {
         return None;
     }
     if key == "alb.ingress.kubernetes.io/scheme" && value.trim() != "internal" {
@@ -227,7 +284,9 @@ pub(crate) fn recognise(key: &str, value: &str) -> Option<(&'static str, Protect
     FAMILIES.iter().find_map(|family| {
         let name = key.strip_prefix(family.prefix)?;
         let (_, protection) = family.names.iter().find(|(pattern, _)| {
-            pattern.strip_suffix('*').map_or(name == *pattern, |begin| name.starts_with(begin))
+            pattern
+                .strip_suffix('*')
+                .map_or(name == *pattern, |begin| name.starts_with(begin))
         })?;
         Some((family.controller, *protection))
     })
@@ -240,14 +299,44 @@ mod tests {
     #[test]
     fn what_protects_elsewhere_is_recognised_and_what_does_not_is_left_alone() {
         let what = |key, value| recognise(key, value).map(|(_, protection)| protection);
-        assert_eq!(what("nginx.ingress.kubernetes.io/auth-url", "https://a/b"), Some(Login));
-        assert_eq!(what("nginx.ingress.kubernetes.io/auth-tls-secret", "a/b"), Some(ClientCertificate));
-        assert_eq!(what("nginx.ingress.kubernetes.io/whitelist-source-range", "10.0.0.0/8"), Some(Addresses));
-        assert_eq!(what("nginx.ingress.kubernetes.io/enable-modsecurity", "false"), None);
-        assert_eq!(what("nginx.ingress.kubernetes.io/rewrite-target", "/"), None);
-        assert_eq!(what("traefik.ingress.kubernetes.io/router.middlewares", "a-b@kubernetescrd"), Some(Rules));
-        assert_eq!(what("alb.ingress.kubernetes.io/scheme", "internet-facing"), None);
-        assert_eq!(what("alb.ingress.kubernetes.io/scheme", "internal"), Some(Addresses));
+        assert_eq!(
+            what("nginx.ingress.kubernetes.io/auth-url", "https://a/b"),
+            Some(Login)
+        );
+        assert_eq!(
+            what("nginx.ingress.kubernetes.io/auth-tls-secret", "a/b"),
+            Some(ClientCertificate)
+        );
+        assert_eq!(
+            what(
+                "nginx.ingress.kubernetes.io/whitelist-source-range",
+                "10.0.0.0/8"
+            ),
+            Some(Addresses)
+        );
+        assert_eq!(
+            what("nginx.ingress.kubernetes.io/enable-modsecurity", "false"),
+            None
+        );
+        assert_eq!(
+            what("nginx.ingress.kubernetes.io/rewrite-target", "/"),
+            None
+        );
+        assert_eq!(
+            what(
+                "traefik.ingress.kubernetes.io/router.middlewares",
+                "a-b@kubernetescrd"
+            ),
+            Some(Rules)
+        );
+        assert_eq!(
+            what("alb.ingress.kubernetes.io/scheme", "internet-facing"),
+            None
+        );
+        assert_eq!(
+            what("alb.ingress.kubernetes.io/scheme", "internal"),
+            Some(Addresses)
+        );
         assert_eq!(what("konghq.com/plugins", "key-auth"), Some(Rules));
         assert_eq!(what("plugins.konghq.com", "key-auth"), Some(Rules));
     }

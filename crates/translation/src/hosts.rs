@@ -63,8 +63,10 @@ impl Assembly<'_, '_> {
     pub(crate) fn hosts(&mut self, wishes: &[Wish<'_>]) -> BTreeMap<HostPattern, DeclaredHost> {
         let mut by_host: BTreeMap<&HostPattern, Vec<&Wish<'_>>> = BTreeMap::new();
         for wish in wishes {
-            self.diagnostics.extend_from_slice(&wish.findings.diagnostics);
-            self.diagnostics.extend_from_slice(&wish.edge_findings.diagnostics);
+            self.diagnostics
+                .extend_from_slice(&wish.findings.diagnostics);
+            self.diagnostics
+                .extend_from_slice(&wish.edge_findings.diagnostics);
             for host in wish.hosts.keys() {
                 by_host.entry(host).or_default().push(wish);
             }
@@ -83,25 +85,44 @@ impl Assembly<'_, '_> {
 
     fn host(&mut self, host: &HostPattern, wishes: &[&Wish<'_>]) -> DeclaredHost {
         let demands = demands::combine(self.references, host, wishes);
-        self.diagnostics.extend_from_slice(&demands.findings.diagnostics);
+        self.diagnostics
+            .extend_from_slice(&demands.findings.diagnostics);
         let mut unclear: Vec<_> = wishes
             .iter()
             .filter(|wish| wish.hosts[host].unclear)
             .map(|wish| {
-                let message = format!("{} may have further paths on {host} that could not be read", wish.object);
-                let reason = wish.site().finding(Code::NotReadYet, &FieldPath::root(), message, "mend that object; until then nothing else opens or changes here");
+                let message = format!(
+                    "{} may have further paths on {host} that could not be read",
+                    wish.object
+                );
+                let reason = wish.site().finding(
+                    Code::NotReadYet,
+                    &FieldPath::root(),
+                    message,
+                    "mend that object; until then nothing else opens or changes here",
+                );
                 (Some(wish.object.clone()), reason)
             })
             .collect();
-        unclear.extend(self.pending.scanned.get(host).map(|reason| (None, reason.clone())));
+        unclear.extend(
+            self.pending
+                .scanned
+                .get(host)
+                .map(|reason| (None, reason.clone())),
+        );
         let found = HostFindings { demands, unclear };
 
         let mut places: BTreeMap<&Match, Vec<Candidate<'_, '_>>> = BTreeMap::new();
         for wish in wishes {
             let wished = &wish.hosts[host];
-            self.diagnostics.extend_from_slice(&wished.findings.diagnostics);
+            self.diagnostics
+                .extend_from_slice(&wished.findings.diagnostics);
             for route in &wished.routes {
-                places.entry(&route.place).or_default().push(Candidate { wish, host: wished, route });
+                places.entry(&route.place).or_default().push(Candidate {
+                    wish,
+                    host: wished,
+                    route,
+                });
             }
         }
         let mut routes = BTreeMap::new();
@@ -113,7 +134,10 @@ impl Assembly<'_, '_> {
         self.pending_routes(host, &mut routes);
         let (certificate, keep_certificate) = self.certificate(host, wishes);
         DeclaredHost {
-            namespace: wishes.first().map(|wish| wish.object.namespace.clone()).unwrap_or_default(),
+            namespace: wishes
+                .first()
+                .map(|wish| wish.object.namespace.clone())
+                .unwrap_or_default(),
             demands: found.demands.known,
             certificate,
             keep_certificate,
@@ -129,21 +153,43 @@ impl Assembly<'_, '_> {
         place: &Match,
         candidates: Vec<Candidate<'w, 'a>>,
     ) -> Option<Candidate<'w, 'a>> {
-        let (defaults, rules): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|c| c.route.is_default);
+        let (defaults, rules): (Vec<_>, Vec<_>) =
+            candidates.into_iter().partition(|c| c.route.is_default);
         let candidates = if rules.is_empty() { defaults } else { rules };
-        let recorded = self.references.input.records.hosts.get(host).and_then(|record| record.routes.get(place));
+        let recorded = self
+            .references
+            .input
+            .records
+            .hosts
+            .get(host)
+            .and_then(|record| record.routes.get(place));
         let chosen = recorded
-            .and_then(|record| candidates.iter().position(|c| c.wish.object == record.owner))
+            .and_then(|record| {
+                candidates
+                    .iter()
+                    .position(|c| c.wish.object == record.owner)
+            })
             .unwrap_or(0);
         for (index, loser) in candidates.iter().enumerate() {
             if index != chosen {
                 let winner = &candidates[chosen];
                 let message = if loser.wish.object == winner.wish.object {
-                    format!("{place} on {host} is declared twice here; {} is used", winner.route.field)
+                    format!(
+                        "{place} on {host} is declared twice here; {} is used",
+                        winner.route.field
+                    )
                 } else {
-                    format!("{place} on {host} is declared by {} already, which was there first", winner.wish.object)
+                    format!(
+                        "{place} on {host} is declared by {} already, which was there first",
+                        winner.wish.object
+                    )
                 };
-                let diagnostic = loser.wish.site().finding(Code::RouteConflict, &loser.route.field, message, "take it out of one of them");
+                let diagnostic = loser.wish.site().finding(
+                    Code::RouteConflict,
+                    &loser.route.field,
+                    message,
+                    "take it out of one of them",
+                );
                 self.diagnostics.push(diagnostic);
             }
         }
@@ -151,7 +197,11 @@ impl Assembly<'_, '_> {
     }
 
     fn route(&mut self, host: &HostFindings, candidate: Candidate<'_, '_>) -> DeclaredRoute {
-        let Candidate { wish, host: wished, route } = candidate;
+        let Candidate {
+            wish,
+            host: wished,
+            route,
+        } = candidate;
         let judged = &route.judged;
         let mut findings = wish.findings.clone();
         findings.absorb(&wish.edge_findings);
@@ -160,9 +210,12 @@ impl Assembly<'_, '_> {
         findings.absorb(&judged.route);
         findings.absorb(&route.findings);
         findings.absorb(&route.backend.findings);
-        self.diagnostics.extend_from_slice(&judged.route.diagnostics);
-        self.diagnostics.extend_from_slice(&route.findings.diagnostics);
-        self.diagnostics.extend_from_slice(&route.backend.findings.diagnostics);
+        self.diagnostics
+            .extend_from_slice(&judged.route.diagnostics);
+        self.diagnostics
+            .extend_from_slice(&route.findings.diagnostics);
+        self.diagnostics
+            .extend_from_slice(&route.backend.findings.diagnostics);
         for (of, reason) in &host.unclear {
             if of.as_ref() != Some(&wish.object) {
                 findings.push(reason.clone());
@@ -170,19 +223,34 @@ impl Assembly<'_, '_> {
             }
         }
         let mut kinds = judged.kinds.clone();
-        kinds.extend(host.demands.known.iter().flat_map(model::module::EdgeDemands::kinds));
+        kinds.extend(
+            host.demands
+                .known
+                .iter()
+                .flat_map(model::module::EdgeDemands::kinds),
+        );
         let verdict = findings.verdict();
-        let Findings { mut diagnostics, rests_on, missing } = findings;
+        let Findings {
+            mut diagnostics,
+            rests_on,
+            missing,
+        } = findings;
         diagnostics.sort();
         diagnostics.dedup();
         let (outcome, digest) = match (verdict, &host.demands.known, &route.backend.port) {
             (Verdict::Pending, _, _) => (Outcome::Pending, None),
             (Verdict::Sound, Some(demands), Some(port)) => {
-                let set = CompleteSet { demands: demands.clone(), modules: judged.modules.clone(), backend: port.backend_id() };
-                self.backends.entry(set.backend.clone()).or_insert_with(|| DeclaredBackend {
-                    service: port.clone(),
-                    endpoints: self.references.endpoints(port),
-                });
+                let set = CompleteSet {
+                    demands: demands.clone(),
+                    modules: judged.modules.clone(),
+                    backend: port.backend_id(),
+                };
+                self.backends
+                    .entry(set.backend.clone())
+                    .or_insert_with(|| DeclaredBackend {
+                        service: port.clone(),
+                        endpoints: self.references.endpoints(port),
+                    });
                 let digest = self.digest_of_set(&set);
                 (Outcome::Complete(set), Some(digest))
             }
@@ -211,10 +279,16 @@ impl Assembly<'_, '_> {
             name: PolicyName,
             rules: Option<&'p IpRules>,
         }
-        let CompleteSet { demands, modules, backend } = set;
+        let CompleteSet {
+            demands,
+            modules,
+            backend,
+        } = set;
         let resolve = |name| -> Result<_, std::convert::Infallible> {
             let rules = match &name {
-                PolicyName::Declared(object) => self.policies.get(object).map(|policy| &policy.rules),
+                PolicyName::Declared(object) => {
+                    self.policies.get(object).map(|policy| &policy.rules)
+                }
                 PolicyName::AtEdge(_) => None,
             };
             Ok(Policy { name, rules })
@@ -236,14 +310,30 @@ impl Assembly<'_, '_> {
     /// Of a declaration that cannot be served: what it says, and what is wrong with it. None
     /// where something is not there: losing an object changes nobody's declaration.
     fn digest_of_fault(&self, route: &WishedRoute, diagnostics: &[Diagnostic]) -> Option<Digest> {
-        let errors: Vec<_> = diagnostics.iter().filter(|d| d.severity == Severity::Error).collect();
-        if errors.iter().any(|d| matches!(d.cause, Cause::Missing | Cause::Absent | Cause::Pending)) {
+        let errors: Vec<_> = diagnostics
+            .iter()
+            .filter(|d| d.severity == Severity::Error)
+            .collect();
+        if errors
+            .iter()
+            .any(|d| matches!(d.cause, Cause::Missing | Cause::Absent | Cause::Pending))
+        {
             return None;
         }
         let mut digester = Digester::new(self.references.input.key, "fault");
         digester.add("modules", &route.judged.content);
         digester.add("backend", &route.backend.port);
-        for Diagnostic { object, field, position: _, code, severity: _, cause, message, remedy: _ } in errors {
+        for Diagnostic {
+            object,
+            field,
+            position: _,
+            code,
+            severity: _,
+            cause,
+            message,
+            remedy: _,
+        } in errors
+        {
             digester.add("error", &(object, field, code, cause, message));
         }
         Some(digester.finish())
@@ -252,13 +342,20 @@ impl Assembly<'_, '_> {
     /// Places whose recorded owner may still declare them though it cannot be read: nothing
     /// changes there, whoever else declares them (R5, R19).
     fn pending_routes(&mut self, host: &HostPattern, routes: &mut BTreeMap<Match, DeclaredRoute>) {
-        let Some(record) = self.references.input.records.hosts.get(host) else { return };
+        let Some(record) = self.references.input.records.hosts.get(host) else {
+            return;
+        };
         for (place, recorded) in &record.routes {
-            let Some(route) = routes.get_mut(place) else { continue };
+            let Some(route) = routes.get_mut(place) else {
+                continue;
+            };
             if route.owner == recorded.owner || !self.pending.is_pending(&recorded.owner) {
                 continue;
             }
-            let message = format!("{place} on {host} is {}'s, which has not been read yet", recorded.owner);
+            let message = format!(
+                "{place} on {host} is {}'s, which has not been read yet",
+                recorded.owner
+            );
             let reason = Diagnostic {
                 object: recorded.owner.clone(),
                 field: String::new(),
@@ -278,7 +375,11 @@ impl Assembly<'_, '_> {
     }
 
     /// The certificate of the oldest declaration that brings one.
-    fn certificate(&mut self, host: &HostPattern, wishes: &[&Wish<'_>]) -> (Option<DeclaredCertificate>, bool) {
+    fn certificate(
+        &mut self,
+        host: &HostPattern,
+        wishes: &[&Wish<'_>],
+    ) -> (Option<DeclaredCertificate>, bool) {
         let mut shown: Option<&Rc<DeclaredCertificate>> = None;
         let mut keep = false;
         for wish in wishes {
@@ -290,13 +391,23 @@ impl Assembly<'_, '_> {
                 (Certificate::Sound(certificate), None) if !keep => shown = Some(certificate),
                 (Certificate::Sound(certificate), Some(first)) if certificate == first => {}
                 (Certificate::Sound(_), _) => {
-                    let message = format!("an older Ingress brings another certificate for {host}, which is shown instead");
-                    let diagnostic = wish.site().finding(Code::CertificateConflict, &FieldPath::from("spec.tls"), message, "keep the certificate in one of them");
+                    let message = format!(
+                        "an older Ingress brings another certificate for {host}, which is shown instead"
+                    );
+                    let diagnostic = wish.site().finding(
+                        Code::CertificateConflict,
+                        &FieldPath::from("spec.tls"),
+                        message,
+                        "keep the certificate in one of them",
+                    );
                     self.diagnostics.push(diagnostic);
                 }
             }
         }
-        (shown.map(|certificate| DeclaredCertificate::clone(certificate)), keep)
+        (
+            shown.map(|certificate| DeclaredCertificate::clone(certificate)),
+            keep,
+        )
     }
 
     /// A host that only the text of an unreadable file names: closed if it is new (R19).
@@ -315,12 +426,18 @@ impl Assembly<'_, '_> {
             reasons: vec![reason.clone()],
         };
         DeclaredHost {
-            namespace: record.and_then(|record| record.namespace.clone()).unwrap_or_default(),
+            namespace: record
+                .and_then(|record| record.namespace.clone())
+                .unwrap_or_default(),
             demands: None,
             certificate: None,
             keep_certificate: true,
             // What is recorded there is pending, and so has its place already.
-            routes: if record.is_some() { BTreeMap::new() } else { BTreeMap::from([(place, route)]) },
+            routes: if record.is_some() {
+                BTreeMap::new()
+            } else {
+                BTreeMap::from([(place, route)])
+            },
         }
     }
 }
@@ -328,7 +445,11 @@ impl Assembly<'_, '_> {
 /// Names of modules as resources write them, each once, in order.
 fn names(kinds: &BTreeSet<ModuleKind>, unread: &[String]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for name in kinds.iter().map(|kind| kind.name().to_owned()).chain(unread.iter().cloned()) {
+    for name in kinds
+        .iter()
+        .map(|kind| kind.name().to_owned())
+        .chain(unread.iter().cloned())
+    {
         if !names.contains(&name) {
             names.push(name);
         }

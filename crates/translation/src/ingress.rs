@@ -41,7 +41,10 @@ pub(crate) struct Wishes<'a> {
 /// Reads every Ingress.
 pub(crate) fn wishes<'a>(references: &References<'a>, loose: &mut Vec<Diagnostic>) -> Wishes<'a> {
     let mut sets = ModuleSets::new(references);
-    let mut all = Wishes { wishes: Vec::new(), unclear: Vec::new() };
+    let mut all = Wishes {
+        wishes: Vec::new(),
+        unclear: Vec::new(),
+    };
     for object in references.input.snapshot.ingresses.values() {
         // What is being deleted declares nothing any more; what we made ourselves never did.
         if object.terminating || object.labels.contains_key(OWNER_LABEL) {
@@ -50,7 +53,9 @@ pub(crate) fn wishes<'a>(references: &References<'a>, loose: &mut Vec<Diagnostic
         match classes::standing(references, object, loose) {
             Standing::Others => {}
             Standing::Unclear => all.unclear.push(object.key.namespace.clone()),
-            Standing::Ours(findings) => all.wishes.push(wish(references, &mut sets, object, findings)),
+            Standing::Ours(findings) => all
+                .wishes
+                .push(wish(references, &mut sets, object, findings)),
         }
     }
     all
@@ -68,9 +73,14 @@ fn wish<'a>(
     let judged = sets.of(&mut wish, &object.annotations);
     match &object.value {
         Ok(ingress) => {
-            let mut reader = Reader { references, judged: &judged, namespace: &object.key.namespace };
+            let mut reader = Reader {
+                references,
+                judged: &judged,
+                namespace: &object.key.namespace,
+            };
             reader.rules(&mut wish, &ingress.spec);
             reader.certificates(&mut wish, &ingress.spec.tls);
+            limited_hand_over(&mut wish);
         }
         Err(undecodable) => salvage::stage(&mut wish, undecodable, &judged),
     }
@@ -79,7 +89,11 @@ fn wish<'a>(
 
 /// Refuses annotations that only look as if they protected, and tells of those that protect
 /// elsewhere.
-fn judge_annotations(references: &References<'_>, wish: &mut Wish<'_>, found: &BTreeMap<String, String>) {
+fn judge_annotations(
+    references: &References<'_>,
+    wish: &mut Wish<'_>,
+    found: &BTreeMap<String, String>,
+) {
     let mut findings = std::mem::take(&mut wish.findings);
     let mut may_restrict = false;
     let site = wish.site();
@@ -89,7 +103,12 @@ fn judge_annotations(references: &References<'_>, wish: &mut Wish<'_>, found: &B
             Some(Misuse::Retired(remedy)) => {
                 may_restrict = true;
                 let message = format!("the annotation {key} has no effect any more");
-                findings.push(site.finding(Code::AnnotationRetired, &annotation(key), message, remedy));
+                findings.push(site.finding(
+                    Code::AnnotationRetired,
+                    &annotation(key),
+                    message,
+                    remedy,
+                ));
             }
             Some(Misuse::Unknown(meant)) => {
                 may_restrict = true;
@@ -98,7 +117,12 @@ fn judge_annotations(references: &References<'_>, wish: &mut Wish<'_>, found: &B
                     || String::from("delete it; modules are named in k8s.ngrok.com/modules"),
                     |meant| format!("write {meant} if that is meant, or delete it"),
                 );
-                findings.push(site.finding(Code::AnnotationUnknown, &annotation(key), message, remedy));
+                findings.push(site.finding(
+                    Code::AnnotationUnknown,
+                    &annotation(key),
+                    message,
+                    remedy,
+                ));
             }
         }
         if let Some((controller, protection)) = foreign_protection::recognise(key, value) {
@@ -106,8 +130,12 @@ fn judge_annotations(references: &References<'_>, wish: &mut Wish<'_>, found: &B
                 "{key} protects by {} under {controller}, and has no effect here",
                 protection.what()
             );
-            let mut diagnostic =
-                site.finding(Code::ForeignProtection, &annotation(key), message, protection.remedy());
+            let mut diagnostic = site.finding(
+                Code::ForeignProtection,
+                &annotation(key),
+                message,
+                protection.remedy(),
+            );
             match references.input.options.foreign_protection {
                 ForeignProtection::Warn => {}
                 ForeignProtection::Refuse => {
@@ -119,19 +147,50 @@ fn judge_annotations(references: &References<'_>, wish: &mut Wish<'_>, found: &B
             findings.push(diagnostic);
         }
     }
-    if found.get(HAND_OVER).is_some_and(|namespace| !is_namespace(namespace.trim())) {
+    if found
+        .get(HAND_OVER)
+        .is_some_and(|namespace| !is_namespace(namespace.trim()))
+    {
         let message = format!("{HAND_OVER} is not the name of a namespace");
-        findings.push(site.finding(Code::AnnotationInvalid, &annotation(HAND_OVER), message, "write one name, or delete the annotation"));
+        findings.push(site.finding(
+            Code::AnnotationInvalid,
+            &annotation(HAND_OVER),
+            message,
+            "write one name, or delete the annotation",
+        ));
         wish.hand_over = None;
     }
     wish.findings = findings;
     wish.may_restrict |= may_restrict;
 }
 
+/// What an owner can give away so far are names below a wildcard: the edge keeps no record of an
+/// heir for after the owner's last declaration.
+fn limited_hand_over(wish: &mut Wish<'_>) {
+    let Some(heir) = &wish.hand_over else { return };
+    if !wish.hosts.keys().any(HostPattern::is_wildcard) {
+        let message = format!(
+            "{HAND_OVER} lets {heir} declare names below a wildcard, and this Ingress has none"
+        );
+        let remedy = format!("to give a host away, run `portcullis domains assign HOST {heir}`");
+        let diagnostic = wish.site().finding(
+            Code::HandOverLimited,
+            &annotation(HAND_OVER),
+            message,
+            remedy,
+        );
+        wish.findings.push(diagnostic);
+    }
+}
+
 /// RFC 1123 label, as Kubernetes demands of namespaces.
 fn is_namespace(text: &str) -> bool {
     let fine = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-    !text.is_empty() && text.len() <= 63 && text.bytes().all(fine) && !text.starts_with('-') && !text.ends_with('-')
+    !text.is_empty()
+        && text.len() <= 63
+        && text.bytes().all(fine)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
 }
 
 struct Reader<'r, 'a> {
@@ -149,11 +208,18 @@ impl Reader<'_, '_> {
             let host_at = rule_at.member("host");
             let Some(name) = rule.host.as_deref().filter(|host| !host.is_empty()) else {
                 let message = "this rule has no host, and an edge answers for named hosts only";
-                let diagnostic = wish.site().finding(Code::RuleWithoutHost, &host_at, message, "write the host, or delete the rule");
+                let diagnostic = wish.site().finding(
+                    Code::RuleWithoutHost,
+                    &host_at,
+                    message,
+                    "write the host, or delete the rule",
+                );
                 wish.findings.push(diagnostic);
                 continue;
             };
-            let Some(host) = parse_host(wish, name, &host_at) else { continue };
+            let Some(host) = parse_host(wish, name, &host_at) else {
+                continue;
+            };
             wish.host(host.clone(), &host_at);
             match &rule.http {
                 Some(http) => {
@@ -166,9 +232,15 @@ impl Reader<'_, '_> {
                 // Without paths all of the host's requests go to the default backend.
                 None if default.is_some() => {}
                 None => {
-                    let message = "this rule has no paths, and there is no default backend that could answer";
+                    let message =
+                        "this rule has no paths, and there is no default backend that could answer";
                     let mut route = self.everything(&rule_at);
-                    route.findings.push(wish.site().finding(Code::RuleWithoutPaths, &rule_at, message, "write http.paths with a path and a backend"));
+                    route.findings.push(wish.site().finding(
+                        Code::RuleWithoutPaths,
+                        &rule_at,
+                        message,
+                        "write http.paths with a path and a backend",
+                    ));
                     wish.host(host, &host_at).routes.push(route);
                 }
             }
@@ -177,7 +249,12 @@ impl Reader<'_, '_> {
             self.default_backend(wish, default);
         } else if ingress.rules.is_empty() {
             let message = "this Ingress has neither rules nor a default backend";
-            let diagnostic = wish.site().finding(Code::NothingDeclared, &FieldPath::from("spec"), message, "write a rule with a host and a path");
+            let diagnostic = wish.site().finding(
+                Code::NothingDeclared,
+                &FieldPath::from("spec"),
+                message,
+                "write a rule with a host and a path",
+            );
             wish.findings.push(diagnostic);
         }
     }
@@ -187,11 +264,17 @@ impl Reader<'_, '_> {
         let at = spec("defaultBackend");
         if wish.hosts.is_empty() {
             let message = "the default backend has no host to answer on: no rule names one";
-            let diagnostic = wish.site().finding(Code::DefaultBackendWithoutHost, &at, message, "write a rule with the host; its paths may be left out");
+            let diagnostic = wish.site().finding(
+                Code::DefaultBackendWithoutHost,
+                &at,
+                message,
+                "write a rule with the host; its paths may be left out",
+            );
             wish.findings.push(diagnostic);
             return;
         }
-        let backend = backend::of_ingress(self.references, self.namespace, (wish.site(), &at), default);
+        let backend =
+            backend::of_ingress(self.references, self.namespace, (wish.site(), &at), default);
         for host in wish.hosts.values_mut() {
             let mut route = self.everything(&at);
             route.is_default = true;
@@ -225,14 +308,24 @@ impl Reader<'_, '_> {
             findings.push(fault_finding(site, &field, written, &place, &fault));
         } else if written.is_empty() && path.path_type != PathType::ImplementationSpecific {
             let message = "this path is empty, which could mean any path or none";
-            findings.push(site.finding(Code::PathInvalid, &field, message, "write / for every path"));
+            findings.push(site.finding(
+                Code::PathInvalid,
+                &field,
+                message,
+                "write / for every path",
+            ));
         }
         WishedRoute {
             place,
             field,
             is_default: false,
             judged: Rc::clone(self.judged),
-            backend: backend::of_ingress(self.references, self.namespace, (site, &at.member("backend")), &path.backend),
+            backend: backend::of_ingress(
+                self.references,
+                self.namespace,
+                (site, &at.member("backend")),
+                &path.backend,
+            ),
             findings,
         }
     }
@@ -242,7 +335,9 @@ impl Reader<'_, '_> {
         let at = spec("tls");
         for (index, entry) in tls.iter().enumerate() {
             let at = at.item(index);
-            let Some(secret) = entry.secret_name.as_deref().filter(|name| !name.is_empty()) else { continue };
+            let Some(secret) = entry.secret_name.as_deref().filter(|name| !name.is_empty()) else {
+                continue;
+            };
             let hosts = self.hosts_of(wish, &at, entry);
             let field = at.member("secretName");
             let mut findings = Findings::default();
@@ -251,36 +346,64 @@ impl Reader<'_, '_> {
                 let mut own = findings.clone();
                 if let Some(certificate) = &found {
                     if !certificate::names(&certificate.chain_pem, &host) {
-                        let message = format!("the certificate in Secret {}/{secret} does not name {host}, so browsers will refuse it", self.namespace);
-                        own.push(wish.site().finding(Code::CertificateNames, &field, message, "get a certificate for this host"));
+                        let message = format!(
+                            "the certificate in Secret {}/{secret} does not name {host}, so browsers will refuse it",
+                            self.namespace
+                        );
+                        own.push(wish.site().finding(
+                            Code::CertificateNames,
+                            &field,
+                            message,
+                            "get a certificate for this host",
+                        ));
                     }
                 }
                 if let Some(wished) = wish.hosts.get_mut(&host) {
                     wished.findings.absorb(&own);
-                    wished.certificate = found.as_ref().map_or(Certificate::Unusable, |certificate| Certificate::Sound(Rc::clone(certificate)));
+                    wished.certificate =
+                        found.as_ref().map_or(Certificate::Unusable, |certificate| {
+                            Certificate::Sound(Rc::clone(certificate))
+                        });
                 }
             }
         }
     }
 
     /// The hosts of the Ingress that an entry means.
-    fn hosts_of(&self, wish: &mut Wish<'_>, at: &FieldPath, entry: &IngressTls) -> Vec<HostPattern> {
+    fn hosts_of(
+        &self,
+        wish: &mut Wish<'_>,
+        at: &FieldPath,
+        entry: &IngressTls,
+    ) -> Vec<HostPattern> {
         if entry.hosts.is_empty() {
             return wish.hosts.keys().cloned().collect();
         }
         let mut hosts = Vec::new();
         for (index, name) in entry.hosts.iter().enumerate() {
             let field = at.member("hosts").item(index);
-            let Some(listed) = parse_host(wish, name, &field) else { continue };
+            let Some(listed) = parse_host(wish, name, &field) else {
+                continue;
+            };
             let meant: Vec<_> = wish
                 .hosts
                 .keys()
-                .filter(|host| **host == listed || (!host.is_wildcard() && host.broader().as_ref() == Some(&listed)))
+                .filter(|host| {
+                    **host == listed
+                        || (!host.is_wildcard() && host.broader().as_ref() == Some(&listed))
+                })
                 .cloned()
                 .collect();
             if meant.is_empty() {
-                let message = format!("no rule of this Ingress is for {listed}, so its certificate is not used");
-                let diagnostic = wish.site().finding(Code::TlsHostUnused, &field, message, "write a rule for this host, or delete the entry");
+                let message = format!(
+                    "no rule of this Ingress is for {listed}, so its certificate is not used"
+                );
+                let diagnostic = wish.site().finding(
+                    Code::TlsHostUnused,
+                    &field,
+                    message,
+                    "write a rule for this host, or delete the entry",
+                );
                 wish.findings.push(diagnostic);
             }
             hosts.extend(meant);
@@ -303,8 +426,14 @@ impl Reader<'_, '_> {
             Presence::There(there) => match &there.value {
                 Ok(secret) => secret,
                 Err(undecodable) => {
-                    let site = Site { object: &object, origin: &there.origin };
-                    undecodable.problems.iter().for_each(|problem| findings.push(site.problem(problem)));
+                    let site = Site {
+                        object: &object,
+                        origin: &there.origin,
+                    };
+                    undecodable
+                        .problems
+                        .iter()
+                        .for_each(|problem| findings.push(site.problem(problem)));
                     return None;
                 }
             },
@@ -320,7 +449,9 @@ impl Reader<'_, '_> {
         };
         let text = |entry: &str| {
             let bytes = secret.data.get(entry)?.expose();
-            std::str::from_utf8(bytes).ok().filter(|text| !text.trim().is_empty())
+            std::str::from_utf8(bytes)
+                .ok()
+                .filter(|text| !text.trim().is_empty())
         };
         let (Some(chain), Some(key)) = (text("tls.crt"), text("tls.key")) else {
             let message = format!("{object} has no tls.crt and tls.key, or they are empty");
@@ -328,7 +459,10 @@ impl Reader<'_, '_> {
             return None;
         };
         match certificate::check_pair(chain, key) {
-            Ok(()) => Some(Rc::new(DeclaredCertificate { chain_pem: chain.to_owned(), key_pem: Secret::new(key.to_owned()) })),
+            Ok(()) => Some(Rc::new(DeclaredCertificate {
+                chain_pem: chain.to_owned(),
+                key_pem: Secret::new(key.to_owned()),
+            })),
             Err(fault) => {
                 let message = format!("{object} {fault}");
                 findings.push(site.finding(Code::CertificateInvalid, field, message, "put the certificate chain, leaf first, into tls.crt and its own key into tls.key"));
@@ -339,7 +473,11 @@ impl Reader<'_, '_> {
 }
 
 /// A host, or a finding.
-pub(crate) fn parse_host(wish: &mut Wish<'_>, name: &str, field: &FieldPath) -> Option<HostPattern> {
+pub(crate) fn parse_host(
+    wish: &mut Wish<'_>,
+    name: &str,
+    field: &FieldPath,
+) -> Option<HostPattern> {
     match HostPattern::parse(name) {
         Ok(host) => Some(host),
         Err(error) => {
@@ -365,12 +503,26 @@ pub(crate) fn fault_finding(
 ) -> Diagnostic {
     match fault {
         Fault::Path(problem) => {
-            let message = format!("the path {written:?} cannot be matched: {problem}; {place} stays closed in its place");
-            site.finding(Code::PathInvalid, field, message, "write the path as it is after decoding, beginning with /")
+            let message = format!(
+                "the path {written:?} cannot be matched: {problem}; {place} stays closed in its place"
+            );
+            site.finding(
+                Code::PathInvalid,
+                field,
+                message,
+                "write the path as it is after decoding, beginning with /",
+            )
         }
         Fault::Expression => {
-            let message = format!("the path {written:?} looks like an expression, and paths are literal here; {place} stays closed in its place");
-            site.finding(Code::PathExpression, field, message, "write the paths themselves, as Prefix or Exact")
+            let message = format!(
+                "the path {written:?} looks like an expression, and paths are literal here; {place} stays closed in its place"
+            );
+            site.finding(
+                Code::PathExpression,
+                field,
+                message,
+                "write the paths themselves, as Prefix or Exact",
+            )
         }
         Fault::Reserved => {
             let message = format!("the edge itself answers below {}", place::OWN_PATHS);

@@ -47,7 +47,6 @@ use resources::snapshot::Snapshot;
 
 use crate::{
     digest::DigestKey,
-    findings::Findings,
     hosts::Assembly,
     options::Options,
     pending::Pending,
@@ -81,12 +80,15 @@ pub fn translate(input: &Input<'_>) -> Declaration {
     ownership::settle(
         &mut wishes,
         (input.records, input.options),
-        |record| record.routes.values().any(|route| pending.is_pending(&route.owner)),
+        |record| {
+            record
+                .routes
+                .values()
+                .any(|route| pending.is_pending(&route.owner))
+        },
         &mut diagnostics,
     );
-    let mut findings = Findings::default();
-    let policies = policies::declared(&references, &mut findings);
-    diagnostics.append(&mut findings.diagnostics);
+    let policies = policies::declared(&references);
     let mut assembly = Assembly {
         references: &references,
         pending: &pending,
@@ -95,10 +97,22 @@ pub fn translate(input: &Input<'_>) -> Declaration {
         diagnostics,
     };
     let hosts = assembly.hosts(&wishes);
-    let Assembly { backends, mut diagnostics, references: _, pending: _, policies: _ } = assembly;
+    let Assembly {
+        backends,
+        mut diagnostics,
+        references: _,
+        pending: _,
+        policies: _,
+    } = assembly;
     diagnostics.sort();
     diagnostics.dedup();
-    let Pending { owners, nothing_is_removed, unreadable, scanned: _, .. } = pending;
+    let Pending {
+        owners,
+        nothing_is_removed,
+        unreadable,
+        scanned: _,
+        ..
+    } = pending;
     Declaration {
         hosts,
         policies,

@@ -52,12 +52,19 @@ struct Named {
 
 impl<'r, 'a> ModuleSets<'r, 'a> {
     pub(crate) const fn new(references: &'r References<'a>) -> Self {
-        Self { references, judged: BTreeMap::new() }
+        Self {
+            references,
+            judged: BTreeMap::new(),
+        }
     }
 
     /// Reads the annotations of an Ingress: the modules of all its routes. What is wrong with
     /// them becomes a finding of the wish.
-    pub(crate) fn of(&mut self, wish: &mut Wish<'_>, annotations: &BTreeMap<String, String>) -> Rc<Judged> {
+    pub(crate) fn of(
+        &mut self,
+        wish: &mut Wish<'_>,
+        annotations: &BTreeMap<String, String>,
+    ) -> Rc<Judged> {
         let namespace = wish.object.namespace.clone();
         let mut findings = std::mem::take(&mut wish.findings);
         let named = self.name(wish, annotations, &mut findings);
@@ -115,21 +122,33 @@ impl<'r, 'a> ModuleSets<'r, 'a> {
         let field = annotation(MODULES);
         for name in names(wish, annotations, MODULES, findings) {
             let key = ObjectKey::new(wish.object.namespace.as_str(), name.as_str());
-            let missing = (Code::ModuleSetMissing, "create it in the same namespace, or name another one");
+            let missing = (
+                Code::ModuleSetMissing,
+                "create it in the same namespace, or name another one",
+            );
             let before = findings.diagnostics.len();
             let kind = (Kind::NgrokModuleSet, &snapshot.module_sets);
             match references.find(kind, &key, (wish.site(), &field), missing, findings) {
                 Found::Sound(..) => {
-                    findings.rests_on.insert(reference(Kind::NgrokModuleSet, &key));
+                    findings
+                        .rests_on
+                        .insert(reference(Kind::NgrokModuleSet, &key));
                     named.sets.push(name);
                 }
                 Found::Unusable => {
                     let mut fresh = Findings::default();
-                    fresh.diagnostics.extend_from_slice(&findings.diagnostics[before..]);
+                    fresh
+                        .diagnostics
+                        .extend_from_slice(&findings.diagnostics[before..]);
                     named.pending |= fresh.verdict() == Verdict::Pending;
-                    let salvaged = snapshot.module_sets.get(&key).and_then(|object| object.value.as_ref().err());
+                    let salvaged = snapshot
+                        .module_sets
+                        .get(&key)
+                        .and_then(|object| object.value.as_ref().err());
                     let modules = salvaged.map_or(&[][..], |broken| &broken.salvaged.modules);
-                    named.edge_wide |= modules.iter().any(|module| module.to_ascii_lowercase().contains("tls"));
+                    named.edge_wide |= modules
+                        .iter()
+                        .any(|module| module.to_ascii_lowercase().contains("tls"));
                     named.unknown |= fresh.verdict() == Verdict::Invalid;
                     wish.unread_modules.extend_from_slice(modules);
                 }
@@ -139,15 +158,25 @@ impl<'r, 'a> ModuleSets<'r, 'a> {
         let policies = names(wish, annotations, TRAFFIC_POLICY, findings);
         if policies.len() > 1 {
             let message = "one route has one traffic policy, and this names several";
-            findings.push(wish.site().finding(Code::TrafficPolicyTwice, &field, message, "keep one of them"));
+            findings.push(wish.site().finding(
+                Code::TrafficPolicyTwice,
+                &field,
+                message,
+                "keep one of them",
+            ));
         }
         for name in policies {
             let key = ObjectKey::new(wish.object.namespace.as_str(), name.as_str());
-            let missing = (Code::TrafficPolicyMissing, "create it in the same namespace, or name another one");
+            let missing = (
+                Code::TrafficPolicyMissing,
+                "create it in the same namespace, or name another one",
+            );
             let kind = (Kind::NgrokTrafficPolicy, &snapshot.traffic_policies);
             match references.find(kind, &key, (wish.site(), &field), missing, findings) {
                 Found::Sound(..) => {
-                    findings.rests_on.insert(reference(Kind::NgrokTrafficPolicy, &key));
+                    findings
+                        .rests_on
+                        .insert(reference(Kind::NgrokTrafficPolicy, &key));
                     named.policy = Some(name);
                 }
                 Found::Unusable => {
@@ -167,20 +196,33 @@ impl<'r, 'a> ModuleSets<'r, 'a> {
             .filter_map(|name| snapshot.module_sets.get(&key(name)))
             .filter_map(|object| {
                 let set = object.value.as_ref().ok()?;
-                Some((reference(Kind::NgrokModuleSet, &object.key), &object.origin, set))
+                Some((
+                    reference(Kind::NgrokModuleSet, &object.key),
+                    &object.origin,
+                    set,
+                ))
             })
             .collect();
         let mut chosen = Chosen::default();
         let mut replaced = Vec::new();
         for (object, origin, set) in &sets {
-            overlay(&mut chosen, Site { object, origin }, &set.modules, &mut replaced);
+            overlay(
+                &mut chosen,
+                Site { object, origin },
+                &set.modules,
+                &mut replaced,
+            );
         }
         let policy: Option<(ObjectRef, &Origin, &NgrokTrafficPolicy)> = policy
             .as_ref()
             .and_then(|name| snapshot.traffic_policies.get(&key(name)))
             .and_then(|object| {
                 let policy = object.value.as_ref().ok()?;
-                Some((reference(Kind::NgrokTrafficPolicy, &object.key), &object.origin, policy))
+                Some((
+                    reference(Kind::NgrokTrafficPolicy, &object.key),
+                    &object.origin,
+                    policy,
+                ))
             });
         let two_policies = policy.is_some() && chosen.policy.is_some();
         if let Some((object, origin, policy)) = &policy {
@@ -188,11 +230,18 @@ impl<'r, 'a> ModuleSets<'r, 'a> {
             chosen.policy = Some(Written {
                 site: Site { object, origin },
                 field: FieldPath::root().member("spec").member("policy"),
-                content: PolicyDocument { enabled: true, document },
+                content: PolicyDocument {
+                    enabled: true,
+                    document,
+                },
             });
         }
         let judged = Rc::new(judge(self.references, namespace, &chosen));
-        Merged { judged, replaced, two_policies }
+        Merged {
+            judged,
+            replaced,
+            two_policies,
+        }
     }
 }
 
@@ -206,17 +255,30 @@ fn names(
     let Some(value) = annotations.get(annotation_name) else {
         return Vec::new();
     };
-    let names: Vec<String> = value.split(',').map(|name| name.trim().to_owned()).collect();
+    let names: Vec<String> = value
+        .split(',')
+        .map(|name| name.trim().to_owned())
+        .collect();
     if names.iter().any(String::is_empty) {
         let message = format!("{annotation_name} is {value:?}, where names are needed");
         let remedy = "write the names, separated by commas, or delete the annotation";
-        findings.push(wish.site().finding(Code::AnnotationEmpty, &annotation(annotation_name), message, remedy));
+        findings.push(wish.site().finding(
+            Code::AnnotationEmpty,
+            &annotation(annotation_name),
+            message,
+            remedy,
+        ));
     }
     names.into_iter().filter(|name| !name.is_empty()).collect()
 }
 
 /// Lays a set over what earlier ones have chosen: a module replaces the earlier one entirely.
-fn overlay<'s>(chosen: &mut Chosen<'s>, site: Site<'s>, modules: &'s Modules, replaced: &mut Vec<String>) {
+fn overlay<'s>(
+    chosen: &mut Chosen<'s>,
+    site: Site<'s>,
+    modules: &'s Modules,
+    replaced: &mut Vec<String>,
+) {
     let Modules {
         circuit_breaker,
         compression,
@@ -235,17 +297,33 @@ fn overlay<'s>(chosen: &mut Chosen<'s>, site: Site<'s>, modules: &'s Modules, re
         document: serde_json::to_value(policy).expect("a decoded policy serialises"),
     });
     let mut lay = Lay { site, replaced };
-    lay.quietly("circuitBreaker", &mut chosen.circuit_breaker, circuit_breaker.as_ref());
+    lay.quietly(
+        "circuitBreaker",
+        &mut chosen.circuit_breaker,
+        circuit_breaker.as_ref(),
+    );
     lay.quietly("compression", &mut chosen.compression, compression.as_ref());
     lay.quietly("headers", &mut chosen.headers, headers.as_ref());
-    lay.aloud("ipRestriction", &mut chosen.ip_restriction, ip_restriction.as_ref());
+    lay.aloud(
+        "ipRestriction",
+        &mut chosen.ip_restriction,
+        ip_restriction.as_ref(),
+    );
     lay.aloud("oauth", &mut chosen.oauth, oauth.as_ref());
     lay.aloud("policy", &mut chosen.policy, policy);
     lay.aloud("oidc", &mut chosen.oidc, oidc.as_ref());
     lay.aloud("saml", &mut chosen.saml, saml.as_ref());
-    lay.aloud("tlsTermination", &mut chosen.tls_termination, *tls_termination);
+    lay.aloud(
+        "tlsTermination",
+        &mut chosen.tls_termination,
+        *tls_termination,
+    );
     lay.aloud("mutualTLS", &mut chosen.mutual_tls, mutual_tls.as_ref());
-    lay.aloud("webhookVerification", &mut chosen.webhook_verification, webhook_verification.as_ref());
+    lay.aloud(
+        "webhookVerification",
+        &mut chosen.webhook_verification,
+        webhook_verification.as_ref(),
+    );
 }
 
 struct Lay<'s, 'm> {
@@ -257,12 +335,21 @@ impl<'s> Lay<'s, '_> {
     fn quietly<T>(&self, name: &str, slot: &mut Option<Written<'s, T>>, content: Option<T>) {
         if let Some(content) = content {
             let field = FieldPath::root().member("modules").member(name);
-            *slot = Some(Written { site: self.site, field, content });
+            *slot = Some(Written {
+                site: self.site,
+                field,
+                content,
+            });
         }
     }
 
     /// An access module that is replaced by another one is worth a word.
-    fn aloud<T: PartialEq>(&mut self, name: &str, slot: &mut Option<Written<'s, T>>, content: Option<T>) {
+    fn aloud<T: PartialEq>(
+        &mut self,
+        name: &str,
+        slot: &mut Option<Written<'s, T>>,
+        content: Option<T>,
+    ) {
         if let (Some(earlier), Some(content)) = (slot.as_ref(), &content) {
             if earlier.content != *content {
                 self.replaced.push(format!(

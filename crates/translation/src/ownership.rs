@@ -48,11 +48,26 @@ pub(crate) fn settle(
 ) {
     let claimed: BTreeSet<(HostPattern, String)> = wishes
         .iter()
-        .flat_map(|wish| wish.hosts.keys().map(|host| (host.clone(), wish.object.namespace.clone())))
+        .flat_map(|wish| {
+            wish.hosts
+                .keys()
+                .map(|host| (host.clone(), wish.object.namespace.clone()))
+        })
         .collect();
-    let mut owners = Owners { options, records, by_name: BTreeMap::new(), shared: BTreeMap::new() };
+    let mut owners = Owners {
+        options,
+        records,
+        by_name: BTreeMap::new(),
+        shared: BTreeMap::new(),
+    };
     for (host, record) in &records.hosts {
-        let Some(namespace) = record.namespace.as_ref().filter(|namespace| !namespace.is_empty()) else { continue };
+        let Some(namespace) = record
+            .namespace
+            .as_ref()
+            .filter(|namespace| !namespace.is_empty())
+        else {
+            continue;
+        };
         let still = claimed.contains(&(host.clone(), namespace.clone())) || pending(record);
         if still || !options.release_hosts_at_once {
             owners.take(host, namespace);
@@ -75,11 +90,25 @@ pub(crate) fn settle(
             let field = wish.hosts[&host].field.clone();
             match owners.claim(&host, &namespace) {
                 Ok(()) => {
-                    let others = contested.get(&host).filter(|_| fresh && told.insert(host.clone()));
+                    let others = contested
+                        .get(&host)
+                        .filter(|_| fresh && told.insert(host.clone()));
                     if let Some(others) = others {
-                        let others: Vec<&str> = others.iter().filter(|other| **other != namespace).map(String::as_str).collect();
-                        let message = format!("{host} is claimed by {} too; this declaration is the oldest, so the host is the namespace {namespace}'s", others.join(", "));
-                        diagnostics.push(wish.site().finding(Code::HostContested, &field, message, "agree on one namespace for the host"));
+                        let others: Vec<&str> = others
+                            .iter()
+                            .filter(|other| **other != namespace)
+                            .map(String::as_str)
+                            .collect();
+                        let message = format!(
+                            "{host} is claimed by {} too; this declaration is the oldest, so the host is the namespace {namespace}'s",
+                            others.join(", ")
+                        );
+                        diagnostics.push(wish.site().finding(
+                            Code::HostContested,
+                            &field,
+                            message,
+                            "agree on one namespace for the host",
+                        ));
                     }
                 }
                 Err(refusal) => {
@@ -95,7 +124,10 @@ pub(crate) fn settle(
 fn contested(claimed: &BTreeSet<(HostPattern, String)>) -> BTreeMap<HostPattern, Vec<String>> {
     let mut by_host: BTreeMap<HostPattern, Vec<String>> = BTreeMap::new();
     for (host, namespace) in claimed {
-        by_host.entry(host.clone()).or_default().push(namespace.clone());
+        by_host
+            .entry(host.clone())
+            .or_default()
+            .push(namespace.clone());
     }
     by_host.retain(|_, namespaces| namespaces.len() > 1);
     by_host
@@ -106,11 +138,20 @@ enum Refusal {
     /// `--hosts` does not admit it.
     NotAllowed,
     /// Another namespace owns the host, or a wildcard above it, or a name below it.
-    Owned { host: HostPattern, by: String, undeclared: bool },
+    Owned {
+        host: HostPattern,
+        by: String,
+        undeclared: bool,
+    },
 }
 
 impl Refusal {
-    fn finding(&self, wish: &Wish<'_>, host: &HostPattern, field: &resources::problem::FieldPath) -> Diagnostic {
+    fn finding(
+        &self,
+        wish: &Wish<'_>,
+        host: &HostPattern,
+        field: &resources::problem::FieldPath,
+    ) -> Diagnostic {
         let namespace = &wish.object.namespace;
         match self {
             Self::NotAllowed => wish.site().finding(
@@ -138,11 +179,14 @@ impl Refusal {
 
 impl Owners<'_> {
     fn take(&mut self, host: &HostPattern, namespace: &str) {
-        self.by_name.insert(reversed(host), (host.clone(), namespace.to_owned()));
+        self.by_name
+            .insert(reversed(host), (host.clone(), namespace.to_owned()));
     }
 
     fn owner(&self, host: &HostPattern) -> Option<&str> {
-        self.by_name.get(&reversed(host)).map(|(_, namespace)| namespace.as_str())
+        self.by_name
+            .get(&reversed(host))
+            .map(|(_, namespace)| namespace.as_str())
     }
 
     fn claim(&mut self, host: &HostPattern, namespace: &str) -> Result<(), Refusal> {
@@ -150,7 +194,11 @@ impl Owners<'_> {
             return Err(Refusal::NotAllowed);
         }
         if let Some(owner) = self.owner(host) {
-            return if owner == namespace { Ok(()) } else { Err(self.owned(host, owner)) };
+            return if owner == namespace {
+                Ok(())
+            } else {
+                Err(self.owned(host, owner))
+            };
         }
         for above in wildcards_above(host) {
             match self.owner(&above) {
@@ -163,9 +211,15 @@ impl Owners<'_> {
         }
         if host.is_wildcard() {
             let begin = reversed(host).trim_end_matches('*').to_owned();
-            let below = self.by_name.range(begin.clone()..).take_while(|(name, _)| name.starts_with(&begin));
+            let below = self
+                .by_name
+                .range(begin.clone()..)
+                .take_while(|(name, _)| name.starts_with(&begin));
             // The wildcard's own name, without the star, is not below it.
-            let foreign = below.filter(|(name, _)| **name != begin).map(|(_, owned)| owned).find(|(_, owner)| owner != namespace);
+            let foreign = below
+                .filter(|(name, _)| **name != begin)
+                .map(|(_, owned)| owned)
+                .find(|(_, owner)| owner != namespace);
             if let Some((below, owner)) = foreign {
                 return Err(self.owned(below, owner));
             }
@@ -185,7 +239,9 @@ impl Owners<'_> {
 
     fn is_shared(&self, wildcard: &HostPattern, owner: &str, namespace: &str) -> bool {
         let word = (owner.to_owned(), namespace.to_owned());
-        self.shared.get(wildcard).is_some_and(|words| words.contains(&word))
+        self.shared
+            .get(wildcard)
+            .is_some_and(|words| words.contains(&word))
     }
 
     /// `--hosts`: a namespace that is named keeps to its patterns, and what a pattern covers is
@@ -198,7 +254,11 @@ impl Owners<'_> {
             .map(|(of, _)| of.as_str())
             .collect();
         let named = limits.iter().any(|(of, _)| of == namespace);
-        if covering.is_empty() { !named } else { covering.contains(&namespace) }
+        if covering.is_empty() {
+            !named
+        } else {
+            covering.contains(&namespace)
+        }
     }
 }
 

@@ -35,16 +35,28 @@ impl Pending {
     /// Reads a snapshot. `unclear`: namespaces with an Ingress that may be ours.
     pub(crate) fn of(snapshot: &Snapshot, unclear: Vec<String>) -> Self {
         let mut pending = Self {
-            nothing_is_removed: snapshot.pending_kinds.iter().any(|kind| kind.is_declaring())
-                || snapshot.unreadable_files.iter().any(|file| file.known.is_none()),
+            nothing_is_removed: snapshot
+                .pending_kinds
+                .iter()
+                .any(|kind| kind.is_declaring())
+                || snapshot
+                    .unreadable_files
+                    .iter()
+                    .any(|file| file.known.is_none()),
             ..Self::default()
         };
-        pending.unreadable.extend(unclear.into_iter().map(Unreadable::Namespace));
+        pending
+            .unreadable
+            .extend(unclear.into_iter().map(Unreadable::Namespace));
         pending.objects(Kind::Ingress, &snapshot.ingresses);
         pending.objects(Kind::HttpsEdge, &snapshot.https_edges);
         pending.objects(Kind::TlsEdge, &snapshot.tls_edges);
         pending.objects(Kind::Domain, &snapshot.domains);
-        let known = snapshot.unreadable_files.iter().filter_map(|file| file.known.as_ref()).flatten();
+        let known = snapshot
+            .unreadable_files
+            .iter()
+            .filter_map(|file| file.known.as_ref())
+            .flatten();
         for (kind, key) in snapshot.pending_objects.iter().chain(known) {
             let object = reference(*kind, key);
             if kind.is_declaring() && !pending.present.contains(&object) {
@@ -55,7 +67,10 @@ impl Pending {
             let finding = file_finding(file);
             let before = pending.scanned.len();
             for host in scanned(&file.hosts) {
-                pending.scanned.entry(host).or_insert_with(|| finding.clone());
+                pending
+                    .scanned
+                    .entry(host)
+                    .or_insert_with(|| finding.clone());
             }
             let any = pending.scanned.len() > before || scanned(&file.hosts).next().is_some();
             if file.known.is_none() && file.declares && !any {
@@ -70,7 +85,8 @@ impl Pending {
             let of = reference(kind, &object.key);
             if let Err(undecodable) = &object.value {
                 if !salvage::hosts_are_readable(undecodable) {
-                    self.unreadable.insert(Unreadable::Namespace(object.key.namespace.clone()));
+                    self.unreadable
+                        .insert(Unreadable::Namespace(object.key.namespace.clone()));
                 }
                 if !salvage::is_whole(undecodable) {
                     self.owners.insert(of.clone());
@@ -92,11 +108,18 @@ pub(crate) fn file_finding(file: &UnreadableFile) -> Diagnostic {
     Diagnostic {
         object: ObjectRef::new("File", "", place.file.as_ref()),
         field: String::new(),
-        position: Some(Position { file: place.file.to_string(), line: place.at.line, column: place.at.column }),
+        position: Some(Position {
+            file: place.file.to_string(),
+            line: place.at.line,
+            column: place.at.column,
+        }),
         code: Code::FileUnreadable.name().to_owned(),
         severity: Code::FileUnreadable.severity(),
         cause: Code::FileUnreadable.cause(),
-        message: format!("{}; what this file held stays as it is", file.problem.message),
+        message: format!(
+            "{}; what this file held stays as it is",
+            file.problem.message
+        ),
         remedy: file.problem.remedy.clone(),
     }
 }
@@ -111,7 +134,11 @@ pub(crate) fn problems(snapshot: &Snapshot) -> Vec<Diagnostic> {
     undecodable(Kind::Tunnel, &snapshot.tunnels, &mut all);
     undecodable(Kind::Domain, &snapshot.domains, &mut all);
     undecodable(Kind::IpPolicy, &snapshot.ip_policies, &mut all);
-    undecodable(Kind::NgrokTrafficPolicy, &snapshot.traffic_policies, &mut all);
+    undecodable(
+        Kind::NgrokTrafficPolicy,
+        &snapshot.traffic_policies,
+        &mut all,
+    );
     undecodable(Kind::Ingress, &snapshot.ingresses, &mut all);
     undecodable(Kind::IngressClass, &snapshot.ingress_classes, &mut all);
     undecodable(Kind::Service, &snapshot.services, &mut all);
@@ -126,16 +153,32 @@ pub(crate) fn problems(snapshot: &Snapshot) -> Vec<Diagnostic> {
 
 fn undecodable<T>(kind: Kind, objects: &Objects<T>, all: &mut Vec<Diagnostic>) {
     for object in objects.values() {
-        let Object { key, origin, value, .. } = object.as_ref();
-        let Err(Undecodable { problems, salvaged: _ }) = value else { continue };
+        let Object {
+            key, origin, value, ..
+        } = object.as_ref();
+        let Err(Undecodable {
+            problems,
+            salvaged: _,
+        }) = value
+        else {
+            continue;
+        };
         let of = reference(kind, key);
-        let site = crate::findings::Site { object: &of, origin };
+        let site = crate::findings::Site {
+            object: &of,
+            origin,
+        };
         all.extend(problems.iter().map(|problem| site.problem(problem)));
     }
 }
 
 fn document(finding: &Finding) -> Diagnostic {
-    let Finding { place, kind, key, problem } = finding;
+    let Finding {
+        place,
+        kind,
+        key,
+        problem,
+    } = finding;
     Diagnostic {
         object: ObjectRef::new(kind.clone(), key.namespace.clone(), key.name.clone()),
         field: problem.path.as_str().to_owned(),

@@ -28,11 +28,17 @@ pub(crate) struct Placed {
 /// expression may have been meant.
 pub(crate) fn place(match_type: MatchType, written: &str, expressions: bool) -> Placed {
     // What may have been meant begins with a slash; a path without one matches nothing at all.
-    let absolute = format!("/{}", written.trim_start_matches('^').trim_start_matches('/'));
+    let absolute = format!(
+        "/{}",
+        written.trim_start_matches('^').trim_start_matches('/')
+    );
     if expressions {
         if let Some(prefix) = path::expression_prefix(&absolute) {
             let place = Match::new(MatchType::StringPrefix, &prefix);
-            return Placed { place, fault: Some(Fault::Expression) };
+            return Placed {
+                place,
+                fault: Some(Fault::Expression),
+            };
         }
     }
     let written = if written.is_empty() { "/" } else { written };
@@ -41,7 +47,10 @@ pub(crate) fn place(match_type: MatchType, written: &str, expressions: bool) -> 
             let place = Match::new(match_type, &normal);
             let below = place.path.strip_prefix(OWN_PATHS);
             let reserved = below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-            Placed { place, fault: reserved.then_some(Fault::Reserved) }
+            Placed {
+                place,
+                fault: reserved.then_some(Fault::Reserved),
+            }
         }
         Err(problem) => {
             let staged = path::normalise_declared(&absolute);
@@ -49,7 +58,10 @@ pub(crate) fn place(match_type: MatchType, written: &str, expressions: bool) -> 
                 |_| Match::new(MatchType::StringPrefix, &path::literal_prefix(&absolute)),
                 |normal| Match::new(match_type, &normal),
             );
-            Placed { place, fault: Some(Fault::Path(problem)) }
+            Placed {
+                place,
+                fault: Some(Fault::Path(problem)),
+            }
         }
     }
 }
@@ -70,14 +82,41 @@ mod tests {
             (place.to_string(), fault.is_some())
         };
         use MatchType::{ElementPrefix, Exact, StringPrefix};
-        assert_eq!(placed(ElementPrefix, "/a/", false), (String::from("prefix /a"), false));
-        assert_eq!(placed(Exact, "/a/", false), (String::from("exact /a/"), false));
-        assert_eq!(placed(ElementPrefix, "", false), (String::from("prefix /"), false));
-        assert_eq!(placed(ElementPrefix, "admin", false), (String::from("prefix /admin"), true));
-        assert_eq!(placed(ElementPrefix, "/api/v[0-9]+/x", true), (String::from("string_prefix /api/v"), true));
-        assert_eq!(placed(ElementPrefix, "^/api.*", true), (String::from("string_prefix /api"), true));
-        assert_eq!(placed(Exact, "/admin%2fx", false), (String::from("string_prefix /admin"), true));
-        assert_eq!(placed(ElementPrefix, "/.portcullis/x", false), (String::from("prefix /.portcullis/x"), true));
-        assert_eq!(placed(StringPrefix, "/.portcullisx", false), (String::from("string_prefix /.portcullisx"), false));
+        assert_eq!(
+            placed(ElementPrefix, "/a/", false),
+            (String::from("prefix /a"), false)
+        );
+        assert_eq!(
+            placed(Exact, "/a/", false),
+            (String::from("exact /a/"), false)
+        );
+        assert_eq!(
+            placed(ElementPrefix, "", false),
+            (String::from("prefix /"), false)
+        );
+        assert_eq!(
+            placed(ElementPrefix, "admin", false),
+            (String::from("prefix /admin"), true)
+        );
+        assert_eq!(
+            placed(ElementPrefix, "/api/v[0-9]+/x", true),
+            (String::from("string_prefix /api/v"), true)
+        );
+        assert_eq!(
+            placed(ElementPrefix, "^/api.*", true),
+            (String::from("string_prefix /api"), true)
+        );
+        assert_eq!(
+            placed(Exact, "/admin%2fx", false),
+            (String::from("string_prefix /admin"), true)
+        );
+        assert_eq!(
+            placed(ElementPrefix, "/.portcullis/x", false),
+            (String::from("prefix /.portcullis/x"), true)
+        );
+        assert_eq!(
+            placed(StringPrefix, "/.portcullisx", false),
+            (String::from("string_prefix /.portcullisx"), false)
+        );
     }
 }

@@ -8,62 +8,42 @@ use model::{
     module::{IpAction, IpRules},
     object::ObjectName,
 };
-use resources::{
-    ip_policy::{IpPolicy, IpPolicyAction},
-    kinds::Kind,
-    problem::FieldPath,
-};
+use resources::ip_policy::{IpPolicy, IpPolicyAction};
 
-use crate::{
-    codes::Code,
-    findings::{Findings, Site},
-    references::{References, object_name, reference, spec},
-};
+use crate::references::{References, object_name};
 
 /// Every valid policy, used or not.
-pub(crate) fn declared(
-    references: &References<'_>,
-    findings: &mut Findings,
-) -> BTreeMap<ObjectName, DeclaredPolicy> {
-    let mut declared = BTreeMap::new();
-    for (key, object) in &references.input.snapshot.ip_policies {
-        let Ok(policy) = &object.value else { continue };
-        match rules(policy) {
-            Ok(rules) => {
-                let description = policy.spec.common.description.clone();
-                declared.insert(object_name(key), DeclaredPolicy { rules, description });
-            }
-            Err((field, message)) => {
-                let object_ref = reference(Kind::IpPolicy, key);
-                let site = Site { object: &object_ref, origin: &object.origin };
-                findings.push(site.finding(Code::PolicyInvalid, &field, message, "write each range once, as its lowest address and a mask"));
-            }
-        }
-    }
-    declared
+pub(crate) fn declared(references: &References<'_>) -> BTreeMap<ObjectName, DeclaredPolicy> {
+    let policies = references.input.snapshot.ip_policies.iter();
+    policies
+        .filter_map(|(key, object)| {
+            let policy = object.value.as_ref().ok()?;
+            let description = policy.spec.common.description.clone();
+            Some((
+                object_name(key),
+                DeclaredPolicy {
+                    rules: rules(policy)?,
+                    description,
+                },
+            ))
+        })
+        .collect()
 }
 
-/// The rules of a policy, canonical.
-///
-/// # Errors
-/// The field of the first rule that cannot be one, and why.
-pub(crate) fn rules(policy: &IpPolicy) -> Result<IpRules, (FieldPath, String)> {
-    let at = spec("rules");
+/// The rules of a policy, canonical. A decoded policy has only ranges, each once; `None` all the
+/// same rather than one rule fewer, should that ever be otherwise.
+pub(crate) fn rules(policy: &IpPolicy) -> Option<IpRules> {
     let mut rules = BTreeMap::new();
-    for (index, rule) in policy.spec.rules.iter().enumerate() {
-        let field = at.item(index).member("cidr");
-        let Some(network) = network(&rule.cidr) else {
-            return Err((field, format!("{:?} is not a range of addresses", rule.cidr)));
-        };
+    for rule in &policy.spec.rules {
         let action = match rule.action {
             IpPolicyAction::Allow => IpAction::Allow,
             IpPolicyAction::Deny => IpAction::Deny,
         };
-        if rules.insert(network, action).is_some() {
-            return Err((field, format!("{network} is there twice")));
+        if rules.insert(network(&rule.cidr)?, action).is_some() {
+            return None;
         }
     }
-    Ok(IpRules(rules))
+    Some(IpRules(rules))
 }
 
 /// A range in its canonical form: no host bits, and IPv4 written as IPv6 is IPv4.

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use model::{
-    module::{EdgeDemands, ModuleKind, Modules},
     declaration::PolicyName,
+    module::{EdgeDemands, ModuleKind, Modules},
     secret::{Digest, Secret},
 };
 use resources::{
@@ -108,23 +108,51 @@ pub(crate) fn judge(references: &References<'_>, namespace: &str, chosen: &Chose
         webhook_verification,
     } = chosen;
     let demands = EdgeDemands {
-        tls_minimum: judge.run(tls_termination, ModuleKind::TlsTermination, modules::tls::termination).flatten(),
-        mutual_tls: judge.run(mutual_tls, ModuleKind::MutualTls, modules::tls::mutual).flatten(),
+        tls_minimum: judge
+            .run(
+                tls_termination,
+                ModuleKind::TlsTermination,
+                modules::tls::termination,
+            )
+            .flatten(),
+        mutual_tls: judge
+            .run(mutual_tls, ModuleKind::MutualTls, modules::tls::mutual)
+            .flatten(),
     };
     let edge = std::mem::take(&mut judge.findings);
     let (request_headers, response_headers) = modules::headers::judge(&mut judge, headers.as_ref());
     let modules = Modules {
-        ip_restriction: judge.run(ip_restriction, ModuleKind::IpRestriction, modules::ip_restriction::judge).flatten(),
+        ip_restriction: judge
+            .run(
+                ip_restriction,
+                ModuleKind::IpRestriction,
+                modules::ip_restriction::judge,
+            )
+            .flatten(),
         user_agent_filter: None,
         webhook_verification: judge
-            .run(webhook_verification, ModuleKind::WebhookVerification, modules::webhook::judge)
+            .run(
+                webhook_verification,
+                ModuleKind::WebhookVerification,
+                modules::webhook::judge,
+            )
             .flatten(),
-        oauth: judge.run(oauth, ModuleKind::Oauth, modules::oauth::judge).flatten(),
-        oidc: judge.run(oidc, ModuleKind::Oidc, modules::oidc::judge).flatten(),
-        saml: judge.run(saml, ModuleKind::Saml, modules::saml::judge).flatten(),
+        oauth: judge
+            .run(oauth, ModuleKind::Oauth, modules::oauth::judge)
+            .flatten(),
+        oidc: judge
+            .run(oidc, ModuleKind::Oidc, modules::oidc::judge)
+            .flatten(),
+        saml: judge
+            .run(saml, ModuleKind::Saml, modules::saml::judge)
+            .flatten(),
         traffic_policy: modules::policy::judge(&mut judge, policy.as_ref()),
         circuit_breaker: judge
-            .run(circuit_breaker, ModuleKind::CircuitBreaker, modules::circuit_breaker::judge)
+            .run(
+                circuit_breaker,
+                ModuleKind::CircuitBreaker,
+                modules::circuit_breaker::judge,
+            )
             .flatten(),
         websocket_tcp_converter: None,
         request_headers,
@@ -132,8 +160,20 @@ pub(crate) fn judge(references: &References<'_>, namespace: &str, chosen: &Chose
         compression: modules::compression::judge(&mut judge, compression.as_ref()),
     };
     judge.one_login(chosen);
-    let Judge { findings: route, kinds, content, .. } = judge;
-    Judged { modules, demands, kinds, route, edge, content: content.finish() }
+    let Judge {
+        findings: route,
+        kinds,
+        content,
+        ..
+    } = judge;
+    Judged {
+        modules,
+        demands,
+        kinds,
+        route,
+        edge,
+        content: content.finish(),
+    }
 }
 
 impl Judge<'_, '_> {
@@ -150,21 +190,26 @@ impl Judge<'_, '_> {
     }
 
     /// A module is named: it takes part in the digest, and must be enforceable.
-    pub(crate) fn names<T, C: Serialize>(&mut self, kind: ModuleKind, written: &Written<'_, T>, content: &C) {
+    pub(crate) fn names<T, C: Serialize>(
+        &mut self,
+        kind: ModuleKind,
+        written: &Written<'_, T>,
+        content: &C,
+    ) {
         self.kinds.insert(kind);
         self.content.add(kind.name(), content);
         self.content.add("of", written.site.object);
         let name = kind.name();
         match &self.references.input.options.enforceable {
             Some(enforceable) if enforceable.contains(&kind) => {}
-            Some(_) => self.error(
+            Some(_) => self.report(
                 written,
                 Code::ModuleNotEnforced,
                 &written.field,
                 format!("{name} is not enforced by this edge yet, so its routes stay closed"),
                 "wait for a version of the edge that enforces it, or take the module out",
             ),
-            None => self.error(
+            None => self.report(
                 written,
                 Code::NotChecked,
                 &written.field,
@@ -175,7 +220,7 @@ impl Judge<'_, '_> {
     }
 
     /// Makes a finding about a field of the object that the module is written in.
-    pub(crate) fn error<T>(
+    pub(crate) fn report<T>(
         &mut self,
         written: &Written<'_, T>,
         code: Code,
@@ -183,22 +228,48 @@ impl Judge<'_, '_> {
         message: impl Into<String>,
         remedy: impl Into<String>,
     ) {
-        self.findings.push(written.site.finding(code, field, message, remedy));
+        self.findings
+            .push(written.site.finding(code, field, message, remedy));
     }
 
     /// A text that must not be longer than the edge takes.
     pub(crate) fn bounded<T>(&mut self, written: &Written<'_, T>, field: &FieldPath, text: &str) {
         if text.len() > modules::TEXT_BYTES_MAX {
-            let message = format!("a text of {} bytes is longer than {}", text.len(), modules::TEXT_BYTES_MAX);
-            self.error(written, Code::ModuleInvalid, field, message, "write a shorter one");
+            let message = format!(
+                "a text of {} bytes is longer than {}",
+                text.len(),
+                modules::TEXT_BYTES_MAX
+            );
+            self.report(
+                written,
+                Code::ModuleInvalid,
+                field,
+                message,
+                "write a shorter one",
+            );
         }
     }
 
     /// A list that must not be longer than the edge takes, of texts that must not be either.
-    pub(crate) fn bounded_list<T>(&mut self, written: &Written<'_, T>, field: &FieldPath, list: &[String]) {
+    pub(crate) fn bounded_list<T>(
+        &mut self,
+        written: &Written<'_, T>,
+        field: &FieldPath,
+        list: &[String],
+    ) {
         if list.len() > modules::LIST_ENTRIES_MAX {
-            let message = format!("a list of {} entries is longer than {}", list.len(), modules::LIST_ENTRIES_MAX);
-            self.error(written, Code::ModuleInvalid, field, message, "write a shorter one");
+            let message = format!(
+                "a list of {} entries is longer than {}",
+                list.len(),
+                modules::LIST_ENTRIES_MAX
+            );
+            self.report(
+                written,
+                Code::ModuleInvalid,
+                field,
+                message,
+                "write a shorter one",
+            );
         }
         for (index, text) in list.iter().enumerate() {
             self.bounded(written, &field.item(index), text);
@@ -213,10 +284,14 @@ impl Judge<'_, '_> {
         named: &SecretKeyRef,
     ) -> Option<Secret> {
         let key = ObjectKey::new(self.namespace, named.name.as_str());
-        let bytes = self.references.secret(&key, &named.key, (written.site, field), &mut self.findings)?;
+        let bytes =
+            self.references
+                .secret(&key, &named.key, (written.site, field), &mut self.findings)?;
         self.content.add("secret", bytes);
         match std::str::from_utf8(bytes.expose()) {
-            Ok(text) if text.len() <= modules::TEXT_BYTES_MAX && !text.contains(['\r', '\n', '\0']) => {
+            Ok(text)
+                if text.len() <= modules::TEXT_BYTES_MAX && !text.contains(['\r', '\n', '\0']) =>
+            {
                 Some(Secret::new(text.to_owned()))
             }
             Ok(_) | Err(_) => {
@@ -226,7 +301,7 @@ impl Judge<'_, '_> {
                     modules::TEXT_BYTES_MAX
                 );
                 let remedy = "store the value alone; a line break at its end often comes from `echo`: use `printf`";
-                self.error(written, Code::SecretInvalid, field, message, remedy);
+                self.report(written, Code::SecretInvalid, field, message, remedy);
                 None
             }
         }
@@ -240,17 +315,35 @@ impl Judge<'_, '_> {
     /// OAuth, OIDC and SAML exclude one another on a route.
     fn one_login(&mut self, chosen: &Chosen<'_>) {
         let logins: Vec<_> = [
-            chosen.oauth.as_ref().map(|w| (ModuleKind::Oauth, w.site, &w.field)),
-            chosen.oidc.as_ref().map(|w| (ModuleKind::Oidc, w.site, &w.field)),
-            chosen.saml.as_ref().map(|w| (ModuleKind::Saml, w.site, &w.field)),
+            chosen
+                .oauth
+                .as_ref()
+                .map(|w| (ModuleKind::Oauth, w.site, &w.field)),
+            chosen
+                .oidc
+                .as_ref()
+                .map(|w| (ModuleKind::Oidc, w.site, &w.field)),
+            chosen
+                .saml
+                .as_ref()
+                .map(|w| (ModuleKind::Saml, w.site, &w.field)),
         ]
         .into_iter()
         .flatten()
         .collect();
         if let [(first, ..), others @ ..] = logins.as_slice() {
             for (kind, site, field) in others {
-                let message = format!("{} and {} on one route: nobody could pass both", first.name(), kind.name());
-                self.findings.push(site.finding(Code::LoginConflict, field, message, "keep one of them"));
+                let message = format!(
+                    "{} and {} on one route: nobody could pass both",
+                    first.name(),
+                    kind.name()
+                );
+                self.findings.push(site.finding(
+                    Code::LoginConflict,
+                    field,
+                    message,
+                    "keep one of them",
+                ));
             }
         }
     }

@@ -37,7 +37,10 @@ pub(crate) fn reference(kind: Kind, key: &ObjectKey) -> ObjectRef {
 
 /// A field of `metadata.annotations`.
 pub(crate) fn annotation(name: &str) -> FieldPath {
-    FieldPath::root().member("metadata").member("annotations").member(name)
+    FieldPath::root()
+        .member("metadata")
+        .member("annotations")
+        .member(name)
 }
 
 /// A field below `spec`.
@@ -65,16 +68,26 @@ impl<'a> References<'a> {
         let mut slices: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for object in input.snapshot.endpoint_slices.values() {
             if let (Some(service), Ok(slice)) = (object.labels.get(SERVICE_NAME), &object.value) {
-                slices.entry((object.key.namespace.as_str(), service.as_str())).or_default().push(slice);
+                slices
+                    .entry((object.key.namespace.as_str(), service.as_str()))
+                    .or_default()
+                    .push(slice);
             }
         }
         let mut owned: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for (host, record) in &input.records.hosts {
             for (place, route) in &record.routes {
-                owned.entry(&route.owner).or_default().push((host, place, route));
+                owned
+                    .entry(&route.owner)
+                    .or_default()
+                    .push((host, place, route));
             }
         }
-        Self { input, slices, owned }
+        Self {
+            input,
+            slices,
+            owned,
+        }
     }
 
     /// The routes that the edge remembers for an object.
@@ -100,7 +113,10 @@ impl<'a> References<'a> {
             Presence::There(there) => match &there.value {
                 Ok(value) => Found::Sound(there, value),
                 Err(undecodable) => {
-                    let site = Site { object: &object, origin: &there.origin };
+                    let site = Site {
+                        object: &object,
+                        origin: &there.origin,
+                    };
                     for problem in &undecodable.problems {
                         findings.push(site.problem(problem));
                     }
@@ -142,7 +158,9 @@ impl<'a> References<'a> {
         let (from, field) = at;
         let remedy = format!("create it with the key {entry}, or name another one");
         let kind = (Kind::Secret, &self.input.snapshot.secrets);
-        let Found::Sound(_, secret) = self.find(kind, key, at, (Code::SecretMissing, &remedy), findings) else {
+        let Found::Sound(_, secret) =
+            self.find(kind, key, at, (Code::SecretMissing, &remedy), findings)
+        else {
             if findings.missing.contains(&reference(Kind::Secret, key)) {
                 name_key(findings, entry);
             }
@@ -152,13 +170,19 @@ impl<'a> References<'a> {
         let Some(value) = secret.data.get(entry) else {
             let message = format!("{object} has no key {entry}");
             let remedy = format!("add the key {entry}, or name another one");
-            findings.push_missing(object, from.finding(Code::SecretKeyMissing, field, message, remedy));
+            findings.push_missing(
+                object,
+                from.finding(Code::SecretKeyMissing, field, message, remedy),
+            );
             return None;
         };
         if value.expose().iter().all(u8::is_ascii_whitespace) {
             let message = format!("the key {entry} of {object} is empty");
             let remedy = "put the secret's value there: nothing is protected by an empty one";
-            findings.push_missing(object, from.finding(Code::SecretEmpty, field, message, remedy));
+            findings.push_missing(
+                object,
+                from.finding(Code::SecretEmpty, field, message, remedy),
+            );
             return None;
         }
         findings.rests_on.insert(object);
@@ -184,7 +208,10 @@ impl<'a> References<'a> {
             else {
                 continue;
             };
-            let ready = slice.endpoints.iter().filter(|e| e.conditions.ready != Some(false));
+            let ready = slice
+                .endpoints
+                .iter()
+                .filter(|e| e.conditions.ready != Some(false));
             addresses.extend(
                 ready
                     .flat_map(|endpoint| &endpoint.addresses)
@@ -215,7 +242,11 @@ fn name_key(findings: &mut Findings, entry: &str) {
 }
 
 /// The finding about something that has not been read (R19).
-pub(crate) fn not_read_yet(from: Site<'_>, field: &FieldPath, object: &ObjectRef) -> model::diagnostic::Diagnostic {
+pub(crate) fn not_read_yet(
+    from: Site<'_>,
+    field: &FieldPath,
+    object: &ObjectRef,
+) -> model::diagnostic::Diagnostic {
     from.finding(
         Code::NotReadYet,
         field,

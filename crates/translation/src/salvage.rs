@@ -33,28 +33,36 @@ pub(crate) fn stage(wish: &mut Wish<'_>, undecodable: &Undecodable, judged: &Rc<
         };
         let unclear = host.paths_unreadable || host.paths.is_empty();
         whole &= !unclear;
-        let mut places: Vec<Match> = host.paths.iter().map(|p| salvaged_place(&p.path, p.path_type.as_deref())).collect();
-        if unclear {
-            places.push(place::everything());
-        }
+        let places = host
+            .paths
+            .iter()
+            .map(|p| (salvaged_place(&p.path, p.path_type.as_deref()), false));
+        // What cannot be told may be any path: the whole host, behind what others declare there.
+        let rest = unclear.then(|| (place::everything(), true));
         let wished = wish.host(pattern, &FieldPath::root());
         wished.unclear |= unclear;
-        wished.routes.extend(places.into_iter().map(|place| WishedRoute {
-            place,
-            field: FieldPath::root(),
-            is_default: false,
-            judged: Rc::clone(judged),
-            backend: Backend::default(),
-            findings: Findings::default(),
-        }));
+        wished
+            .routes
+            .extend(places.chain(rest).map(|(place, is_default)| WishedRoute {
+                place,
+                field: FieldPath::root(),
+                is_default,
+                judged: Rc::clone(judged),
+                backend: Backend::default(),
+                findings: Findings::default(),
+            }));
     }
     if hosts_are_readable(undecodable) && !whole {
         let message = "not all paths of this object could be read, so nothing else opens or changes on its hosts";
-        let diagnostic = wish.site().finding(Code::Unreadable, &FieldPath::root(), message, MEND);
+        let diagnostic = wish
+            .site()
+            .finding(Code::Unreadable, &FieldPath::root(), message, MEND);
         wish.findings.push(diagnostic);
     } else if !whole {
         let message = "not all hosts of this object could be read, so hosts of its namespace that are not open yet stay closed";
-        let diagnostic = wish.site().finding(Code::Unreadable, &FieldPath::root(), message, MEND);
+        let diagnostic = wish
+            .site()
+            .finding(Code::Unreadable, &FieldPath::root(), message, MEND);
         wish.findings.push(diagnostic);
     }
 }
@@ -64,13 +72,20 @@ const MEND: &str = "mend what else is reported about this object";
 /// Whether every host that an undecodable object declares could be read.
 pub(crate) fn hosts_are_readable(undecodable: &Undecodable) -> bool {
     let salvaged = &undecodable.salvaged;
-    !salvaged.hosts_unreadable && salvaged.hosts.iter().all(|host| HostPattern::parse(&host.host).is_ok())
+    !salvaged.hosts_unreadable
+        && salvaged
+            .hosts
+            .iter()
+            .all(|host| HostPattern::parse(&host.host).is_ok())
 }
 
 /// Whether everything that an undecodable object declares could be staged.
 pub(crate) fn is_whole(undecodable: &Undecodable) -> bool {
     let hosts = &undecodable.salvaged.hosts;
-    hosts_are_readable(undecodable) && hosts.iter().all(|host| !host.paths_unreadable && !host.paths.is_empty())
+    hosts_are_readable(undecodable)
+        && hosts
+            .iter()
+            .all(|host| !host.paths_unreadable && !host.paths.is_empty())
 }
 
 /// Where a salvaged path stands. A path type that is none means the most that it could.

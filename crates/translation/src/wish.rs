@@ -4,19 +4,10 @@
 use std::{collections::BTreeMap, rc::Rc};
 
 use model::{
-    backend::ServicePort,
-    declaration::DeclaredCertificate,
-    host::HostPattern,
-    module::EdgeDemands,
-    object::ObjectRef,
-    place::Match,
+    backend::ServicePort, declaration::DeclaredCertificate, host::HostPattern, module::EdgeDemands,
+    object::ObjectRef, place::Match,
 };
-use resources::{
-    kinds::Kind,
-    position::Origin,
-    problem::FieldPath,
-    snapshot::Object,
-};
+use resources::{kinds::Kind, position::Origin, problem::FieldPath, snapshot::Object};
 
 use crate::{
     annotations,
@@ -125,12 +116,19 @@ impl<'a> Wish<'a> {
     }
 
     pub(crate) fn site(&self) -> Site<'_> {
-        Site { object: &self.object, origin: self.origin }
+        Site {
+            object: &self.object,
+            origin: self.origin,
+        }
     }
 
     /// The order in which declarations stand: the older first, then by name.
     pub(crate) fn rank(&self) -> (u64, &str, &str, &str) {
-        let ObjectRef { kind, namespace, name } = &self.object;
+        let ObjectRef {
+            kind,
+            namespace,
+            name,
+        } = &self.object;
         (self.age, namespace, name, kind)
     }
 

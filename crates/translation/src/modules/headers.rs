@@ -19,12 +19,25 @@ const VALUE_BYTES_MAX: usize = 8 * 1024;
 
 /// Names that frame or route a message (RFC 9110 sections 7.6.1 and 7.8, RFC 9112 section 6).
 const FRAMING: [&str; 10] = [
-    "connection", "content-length", "expect", "keep-alive", "proxy-connection", "te", "trailer",
-    "transfer-encoding", "upgrade", "proxy-authenticate",
+    "connection",
+    "content-length",
+    "expect",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "proxy-authenticate",
 ];
 
 /// Names by which the edge itself speaks to backends.
-const FORWARDING: [&str; 4] = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"];
+const FORWARDING: [&str; 4] = [
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+];
 
 /// Which message is changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,11 +54,21 @@ pub(crate) fn judge(
         return (None, None);
     };
     let Headers { request, response } = written.content;
-    let request = request.as_ref().map(|it| side(judge, written, (Message::Request, it)));
-    let response = response.as_ref().map(|it| side(judge, written, (Message::Response, it)));
+    let request = request
+        .as_ref()
+        .map(|it| side(judge, written, (Message::Request, it)));
+    let response = response
+        .as_ref()
+        .map(|it| side(judge, written, (Message::Response, it)));
     if request.is_none() && response.is_none() {
         let message = "headers is there and changes nothing";
-        judge.error(written, Code::ModuleInvalid, &written.field, message, "write request or response below it, or take it out");
+        judge.report(
+            written,
+            Code::ModuleInvalid,
+            &written.field,
+            message,
+            "write request or response below it, or take it out",
+        );
     }
     (request, response)
 }
@@ -57,14 +80,23 @@ fn side(
 ) -> HeaderChanges {
     let (kind, at) = match message {
         Message::Request => (ModuleKind::RequestHeaders, written.field.member("request")),
-        Message::Response => (ModuleKind::ResponseHeaders, written.field.member("response")),
+        Message::Response => (
+            ModuleKind::ResponseHeaders,
+            written.field.member("response"),
+        ),
     };
     judge.names(kind, written, changes);
     let written::HeaderChanges { add, remove } = changes;
     for (name, count) in [("add", add.len()), ("remove", remove.len())] {
         if count > ENTRIES_MAX {
             let text = format!("{count} headers are more than {ENTRIES_MAX}");
-            judge.error(written, Code::HeaderInvalid, &at.member(name), text, "change fewer");
+            judge.report(
+                written,
+                Code::HeaderInvalid,
+                &at.member(name),
+                text,
+                "change fewer",
+            );
         }
     }
     let mut seen = BTreeSet::new();
@@ -72,18 +104,32 @@ fn side(
         let field = at.member("add").member(name);
         let lower = name.to_ascii_lowercase();
         if let Some(text) = name_fault(&lower).or_else(|| added_fault(message, &lower)) {
-            judge.error(written, Code::HeaderInvalid, &field, text, "take it out");
+            judge.report(written, Code::HeaderInvalid, &field, text, "take it out");
         }
         if !seen.insert(lower) {
             let text = format!("{name} is added twice, in two spellings");
-            judge.error(written, Code::HeaderInvalid, &field, text, "keep one of them");
+            judge.report(
+                written,
+                Code::HeaderInvalid,
+                &field,
+                text,
+                "keep one of them",
+            );
         }
         if value.contains("${") {
-            let text = format!("the value of {name} holds a variable, and variables are not filled in by this edge yet");
-            judge.error(written, Code::HeaderVariable, &field, text, "write the value itself, or take the header out");
+            let text = format!(
+                "the value of {name} holds a variable, and variables are not filled in by this edge yet"
+            );
+            judge.report(
+                written,
+                Code::HeaderVariable,
+                &field,
+                text,
+                "write the value itself, or take the header out",
+            );
         } else if !is_value(value) {
             let text = format!("the value of {name} cannot be sent in a header");
-            judge.error(written, Code::HeaderInvalid, &field, text, "use visible ASCII characters, blanks and tabs on one line, at most 8 KiB, without blanks at either end");
+            judge.report(written, Code::HeaderInvalid, &field, text, "use visible ASCII characters, blanks and tabs on one line, at most 8 KiB, without blanks at either end");
         }
     }
     let added: BTreeSet<_> = seen;
@@ -91,13 +137,19 @@ fn side(
         let field = at.member("remove").item(index);
         let lower = name.to_ascii_lowercase();
         if let Some(text) = name_fault(&lower).or_else(|| removed_fault(message, &lower, &added)) {
-            judge.error(written, Code::HeaderInvalid, &field, text, "take it out");
+            judge.report(written, Code::HeaderInvalid, &field, text, "take it out");
         }
     }
     HeaderChanges {
         enabled: true,
-        add: add.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone())).collect(),
-        remove: remove.iter().map(|name| name.to_ascii_lowercase()).collect(),
+        add: add
+            .iter()
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.clone()))
+            .collect(),
+        remove: remove
+            .iter()
+            .map(|name| name.to_ascii_lowercase())
+            .collect(),
     }
 }
 
@@ -110,10 +162,14 @@ fn name_fault(name: &str) -> Option<String> {
 
 fn added_fault(message: Message, name: &str) -> Option<String> {
     if FRAMING.contains(&name) {
-        return Some(format!("{name} belongs to the connection and cannot be added"));
+        return Some(format!(
+            "{name} belongs to the connection and cannot be added"
+        ));
     }
     if name.starts_with("ngrok-") {
-        return Some(format!("{name} is how the edge itself speaks, and cannot be added"));
+        return Some(format!(
+            "{name} is how the edge itself speaks, and cannot be added"
+        ));
     }
     if message == Message::Request && FORWARDING.contains(&name) {
         return Some(format!("{name} is set by the edge and cannot be added"));
@@ -124,15 +180,17 @@ fn added_fault(message: Message, name: &str) -> Option<String> {
 
 fn removed_fault(message: Message, name: &str, added: &BTreeSet<String>) -> Option<String> {
     if FRAMING.contains(&name) {
-        return Some(format!("{name} belongs to the connection and cannot be removed"));
+        return Some(format!(
+            "{name} belongs to the connection and cannot be removed"
+        ));
     }
     match (message, name) {
-        (Message::Request, "user-agent") => {
-            Some(String::from("user-agent is what the client says of itself, and cannot be removed"))
-        }
-        (Message::Request, "host") if !added.contains("host") => {
-            Some(String::from("host can only be replaced: every request has one"))
-        }
+        (Message::Request, "user-agent") => Some(String::from(
+            "user-agent is what the client says of itself, and cannot be removed",
+        )),
+        (Message::Request, "host") if !added.contains("host") => Some(String::from(
+            "host can only be replaced: every request has one",
+        )),
         (Message::Request | Message::Response, _) => None,
     }
 }
@@ -141,5 +199,7 @@ fn removed_fault(message: Message, name: &str, added: &BTreeSet<String>) -> Opti
 fn is_value(value: &str) -> bool {
     value.len() <= VALUE_BYTES_MAX
         && value.trim_matches([' ', '\t']) == value
-        && value.bytes().all(|b| b.is_ascii_graphic() || b == b' ' || b == b'\t')
+        && value
+            .bytes()
+            .all(|b| b.is_ascii_graphic() || b == b' ' || b == b'\t')
 }

@@ -25,12 +25,24 @@ pub(crate) fn judge(
     let names = &written.content.policies;
     if names.is_empty() {
         let message = "an IP restriction without policies would restrict nothing";
-        judge.error(written, Code::ModuleInvalid, &at, message, "name an IPPolicy, or take ipRestriction out");
+        judge.report(
+            written,
+            Code::ModuleInvalid,
+            &at,
+            message,
+            "name an IPPolicy, or take ipRestriction out",
+        );
         return None;
     }
     if names.len() > POLICIES_MAX {
         let message = format!("{} policies are more than {POLICIES_MAX}", names.len());
-        judge.error(written, Code::ModuleInvalid, &at, message, "put the rules into fewer policies");
+        judge.report(
+            written,
+            Code::ModuleInvalid,
+            &at,
+            message,
+            "put the rules into fewer policies",
+        );
     }
     let mut seen = BTreeSet::new();
     let mut policies = Vec::new();
@@ -54,7 +66,13 @@ pub(crate) fn judge(
             "create it in the same namespace, or name another one"
         };
         let missing = (Code::PolicyMissing, remedy);
-        let found = judge.references.find(kind, &key, (written.site, &field), missing, &mut judge.findings);
+        let found = judge.references.find(
+            kind,
+            &key,
+            (written.site, &field),
+            missing,
+            &mut judge.findings,
+        );
         let Found::Sound(_, policy) = found else {
             whole = false;
             continue;
@@ -62,13 +80,19 @@ pub(crate) fn judge(
         let object = reference(Kind::IpPolicy, &key);
         judge.findings.rests_on.insert(object.clone());
         match policies::rules(policy) {
-            Ok(rules) => {
+            Some(rules) => {
                 judge.content("policy", &rules);
                 somebody |= rules.0.values().any(|action| *action == IpAction::Allow);
             }
-            Err(_) => {
-                let message = format!("{object} is not valid");
-                judge.error(written, Code::PolicyInvalid, &field, message, "see what is reported about it");
+            None => {
+                let message = format!("{object} cannot be used");
+                judge.report(
+                    written,
+                    Code::ModuleInvalid,
+                    &field,
+                    message,
+                    "write each range once",
+                );
                 whole = false;
             }
         }
@@ -79,7 +103,10 @@ pub(crate) fn judge(
     if whole && !somebody {
         let message = "none of these policies allows anything, so nobody would get in";
         let remedy = "add an allow rule: 0.0.0.0/0 and ::/0 allow everybody who is not denied";
-        judge.error(written, Code::NobodyAllowed, &at, message, remedy);
+        judge.report(written, Code::NobodyAllowed, &at, message, remedy);
     }
-    whole.then_some(IpRestriction { enabled: true, policies })
+    whole.then_some(IpRestriction {
+        enabled: true,
+        policies,
+    })
 }

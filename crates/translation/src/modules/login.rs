@@ -25,15 +25,35 @@ pub(crate) fn judge<T>(
     at: &resources::problem::FieldPath,
     settings: &Settings<'_>,
 ) -> LoginSession {
-    let Settings { options_passthrough, cookie_prefix, inactivity_timeout, maximum_duration } = *settings;
-    if !cookie_prefix.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.') {
+    let Settings {
+        options_passthrough,
+        cookie_prefix,
+        inactivity_timeout,
+        maximum_duration,
+    } = *settings;
+    if !cookie_prefix
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b == b'.')
+    {
         let message = format!("{cookie_prefix:?} cannot begin the name of a cookie");
-        judge.error(written, Code::ModuleInvalid, &at.member("cookiePrefix"), message, "use letters, digits and dots");
+        judge.report(
+            written,
+            Code::ModuleInvalid,
+            &at.member("cookiePrefix"),
+            message,
+            "use letters, digits and dots",
+        );
     }
     judge.bounded(written, &at.member("cookiePrefix"), cookie_prefix);
     if inactivity_timeout.whole_secs() > INACTIVITY_SECS_MAX {
         let message = "a login that lasts more than a year without a request";
-        judge.error(written, Code::ModuleInvalid, &at.member("inactivityTimeout"), message, "write at most 8760h");
+        judge.report(
+            written,
+            Code::ModuleInvalid,
+            &at.member("inactivityTimeout"),
+            message,
+            "write at most 8760h",
+        );
     }
     LoginSession {
         options_passthrough,

@@ -9,7 +9,10 @@ use crate::{
     preflight::{Judge, Written},
 };
 
-pub(crate) fn judge(judge: &mut Judge<'_, '_>, written: &Written<'_, &written::Oidc>) -> Option<Oidc> {
+pub(crate) fn judge(
+    judge: &mut Judge<'_, '_>,
+    written: &Written<'_, &written::Oidc>,
+) -> Option<Oidc> {
     let written::Oidc {
         options_passthrough,
         cookie_prefix,
@@ -31,16 +34,34 @@ pub(crate) fn judge(judge: &mut Judge<'_, '_>, written: &Written<'_, &written::O
     if !is_issuer(issuer) {
         let message = format!("{issuer:?} is not the URL of an issuer");
         let remedy = "write an https:// URL with a host, without user, query and fragment";
-        judge.error(written, Code::ModuleInvalid, &at.member("issuer"), message, remedy);
+        judge.report(
+            written,
+            Code::ModuleInvalid,
+            &at.member("issuer"),
+            message,
+            remedy,
+        );
     }
     judge.bounded(written, &at.member("issuer"), issuer);
     judge.bounded(written, &at.member("clientId"), client_id);
     if client_id.trim().is_empty() {
-        judge.error(written, Code::ModuleInvalid, &at.member("clientId"), "the clientId is blank", "write the client id at the provider");
+        judge.report(
+            written,
+            Code::ModuleInvalid,
+            &at.member("clientId"),
+            "the clientId is blank",
+            "write the client id at the provider",
+        );
     }
     judge.bounded_list(written, &at.member("scopes"), scopes);
     let message = format!("everybody with an account at {issuer} gets in");
-    judge.error(written, Code::EveryoneAdmitted, at, message, "let the provider admit only those who may");
+    judge.report(
+        written,
+        Code::EveryoneAdmitted,
+        at,
+        message,
+        "let the provider admit only those who may",
+    );
     let client_secret = judge.secret(written, &at.member("clientSecret"), client_secret)?;
     Some(Oidc {
         enabled: true,

@@ -11,5 +11,8 @@ pub(crate) fn judge(
 ) -> Option<TrafficPolicy> {
     let written = written.filter(|written| written.content.enabled)?;
     judge.names(ModuleKind::TrafficPolicy, written, &written.content);
-    Some(TrafficPolicy { enabled: true, document: written.content.document.to_string() })
+    Some(TrafficPolicy {
+        enabled: true,
+        document: written.content.document.to_string(),
+    })
 }

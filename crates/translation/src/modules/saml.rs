@@ -20,7 +20,10 @@ const NAMEID_FORMATS: [&str; 4] = [
     "urn:oasis:names:tc:SAML:1.1:nameid-format:unspecified",
 ];
 
-pub(crate) fn judge(judge: &mut Judge<'_, '_>, written: &Written<'_, &written::Saml>) -> Option<Saml> {
+pub(crate) fn judge(
+    judge: &mut Judge<'_, '_>,
+    written: &Written<'_, &written::Saml>,
+) -> Option<Saml> {
     let written::Saml {
         options_passthrough,
         cookie_prefix,
@@ -43,24 +46,60 @@ pub(crate) fn judge(judge: &mut Judge<'_, '_>, written: &Written<'_, &written::S
     let metadata = at.member("idpMetadata");
     if idp_metadata.trim_start().starts_with("http") {
         let message = "idpMetadata is a URL, and the metadata itself is needed";
-        judge.error(written, Code::ModuleInvalid, &metadata, message, "put the XML text there");
-    } else if !idp_metadata.trim_start().starts_with('<') || !idp_metadata.contains("EntityDescriptor") {
+        judge.report(
+            written,
+            Code::ModuleInvalid,
+            &metadata,
+            message,
+            "put the XML text there",
+        );
+    } else if !idp_metadata.trim_start().starts_with('<')
+        || !idp_metadata.contains("EntityDescriptor")
+    {
         let message = "idpMetadata is not an EntityDescriptor in XML";
-        judge.error(written, Code::ModuleInvalid, &metadata, message, "copy the metadata document of the identity provider");
+        judge.report(
+            written,
+            Code::ModuleInvalid,
+            &metadata,
+            message,
+            "copy the metadata document of the identity provider",
+        );
     }
     if idp_metadata.len() > METADATA_BYTES_MAX {
         let message = format!("idpMetadata is longer than {METADATA_BYTES_MAX} bytes");
-        judge.error(written, Code::ModuleInvalid, &metadata, message, "keep the EntityDescriptor of the one provider");
+        judge.report(
+            written,
+            Code::ModuleInvalid,
+            &metadata,
+            message,
+            "keep the EntityDescriptor of the one provider",
+        );
     }
     judge.bounded_list(written, &at.member("authorizedGroups"), authorized_groups);
-    let format = if nameid_format.is_empty() { PERSISTENT } else { nameid_format };
+    let format = if nameid_format.is_empty() {
+        PERSISTENT
+    } else {
+        nameid_format
+    };
     if !NAMEID_FORMATS.contains(&format) {
         let message = format!("{format:?} is not a NameID format that the edge supports");
-        judge.error(written, Code::ModuleInvalid, &at.member("nameidFormat"), message, format!("use one of {}", NAMEID_FORMATS.join(", ")));
+        judge.report(
+            written,
+            Code::ModuleInvalid,
+            &at.member("nameidFormat"),
+            message,
+            format!("use one of {}", NAMEID_FORMATS.join(", ")),
+        );
     }
     if authorized_groups.is_empty() {
         let message = "everybody whom the identity provider vouches for gets in";
-        judge.error(written, Code::EveryoneAdmitted, at, message, "add authorizedGroups if that is not meant");
+        judge.report(
+            written,
+            Code::EveryoneAdmitted,
+            at,
+            message,
+            "add authorizedGroups if that is not meant",
+        );
     }
     Some(Saml {
         enabled: true,

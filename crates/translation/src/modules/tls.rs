@@ -22,20 +22,44 @@ const CA: &str = "ca.crt";
 /// Most authorities of an edge.
 const AUTHORITIES_MAX: usize = 10;
 
-pub(crate) fn termination(judge: &mut Judge<'_, '_>, written: &Written<'_, TlsTermination>) -> Option<TlsVersion> {
-    let TlsTermination { terminate_at, min_version } = written.content;
+pub(crate) fn termination(
+    judge: &mut Judge<'_, '_>,
+    written: &Written<'_, TlsTermination>,
+) -> Option<TlsVersion> {
+    let TlsTermination {
+        terminate_at,
+        min_version,
+    } = written.content;
     match terminate_at {
         None | Some(TerminateAt::Edge) => {}
         Some(TerminateAt::Upstream) => {
-            let message = "TLS is to end at the backend, but an HTTPS edge must read requests to route them";
-            judge.error(written, Code::TlsTerminateAt, &written.field.member("terminateAt"), message, "write edge, or take terminateAt out");
+            let message =
+                "TLS is to end at the backend, but an HTTPS edge must read requests to route them";
+            judge.report(
+                written,
+                Code::TlsTerminateAt,
+                &written.field.member("terminateAt"),
+                message,
+                "write edge, or take terminateAt out",
+            );
         }
     }
     match min_version? {
         version @ (WrittenVersion::V1_0 | WrittenVersion::V1_1) => {
-            let name = if version == WrittenVersion::V1_0 { "1.0" } else { "1.1" };
-            let message = format!("the edge speaks nothing below TLS 1.2, so a minimum of {name} means 1.2");
-            judge.error(written, Code::TlsMinimumRaised, &written.field.member("minVersion"), message, "write 1.2 or 1.3");
+            let name = if version == WrittenVersion::V1_0 {
+                "1.0"
+            } else {
+                "1.1"
+            };
+            let message =
+                format!("the edge speaks nothing below TLS 1.2, so a minimum of {name} means 1.2");
+            judge.report(
+                written,
+                Code::TlsMinimumRaised,
+                &written.field.member("minVersion"),
+                message,
+                "write 1.2 or 1.3",
+            );
             Some(TlsVersion::V1_2)
         }
         WrittenVersion::V1_2 => Some(TlsVersion::V1_2),
@@ -43,35 +67,64 @@ pub(crate) fn termination(judge: &mut Judge<'_, '_>, written: &Written<'_, TlsTe
     }
 }
 
-pub(crate) fn mutual(judge: &mut Judge<'_, '_>, written: &Written<'_, &MutualTls>) -> Option<BTreeSet<String>> {
+pub(crate) fn mutual(
+    judge: &mut Judge<'_, '_>,
+    written: &Written<'_, &MutualTls>,
+) -> Option<BTreeSet<String>> {
     let at = written.field.member("certificateAuthorities");
     let names = &written.content.certificate_authorities;
     if names.is_empty() {
-        let message = "mutual TLS without certificate authorities would ask nobody for a certificate";
-        judge.error(written, Code::ModuleInvalid, &at, message, "name a Secret or ConfigMap with a ca.crt");
+        let message =
+            "mutual TLS without certificate authorities would ask nobody for a certificate";
+        judge.report(
+            written,
+            Code::ModuleInvalid,
+            &at,
+            message,
+            "name a Secret or ConfigMap with a ca.crt",
+        );
         return None;
     }
     let mut authorities = BTreeSet::new();
     for (index, name) in names.iter().enumerate() {
         let field = at.item(index);
         if AuthorityId::parse(name).is_ok() {
-            let message = format!("{name} is stored at the edge, and this edge cannot use stored authorities yet");
-            judge.error(written, Code::ModuleNotEnforced, &field, message, "name a Secret or ConfigMap with a ca.crt instead");
+            let message = format!(
+                "{name} is stored at the edge, and this edge cannot use stored authorities yet"
+            );
+            judge.report(
+                written,
+                Code::ModuleNotEnforced,
+                &field,
+                message,
+                "name a Secret or ConfigMap with a ca.crt instead",
+            );
             continue;
         }
-        let Some(text) = authority(judge, written, &field, name) else { continue };
+        let Some(text) = authority(judge, written, &field, name) else {
+            continue;
+        };
         judge.content("authority", &text);
         match certificate::authorities(&text) {
             Ok(found) => authorities.extend(found),
             Err(fault) => {
                 let message = format!("{CA} of {name} {fault}");
-                judge.error(written, Code::AuthorityInvalid, &field, message, "put the certificates of the authorities there, in PEM");
+                judge.report(
+                    written,
+                    Code::AuthorityInvalid,
+                    &field,
+                    message,
+                    "put the certificates of the authorities there, in PEM",
+                );
             }
         }
     }
     if authorities.len() > AUTHORITIES_MAX {
-        let message = format!("{} certificate authorities are more than {AUTHORITIES_MAX}", authorities.len());
-        judge.error(written, Code::AuthorityInvalid, &at, message, "name fewer");
+        let message = format!(
+            "{} certificate authorities are more than {AUTHORITIES_MAX}",
+            authorities.len()
+        );
+        judge.report(written, Code::AuthorityInvalid, &at, message, "name fewer");
     }
     (!authorities.is_empty()).then_some(authorities)
 }
@@ -86,15 +139,24 @@ fn authority(
     let key = ObjectKey::new(judge.namespace, name);
     let snapshot = judge.references.input.snapshot;
     let from = (written.site, field);
-    if matches!(snapshot.find(Kind::Secret, &snapshot.secrets, &key), Presence::There(_) | Presence::Pending) {
-        let bytes = judge.references.secret(&key, CA, from, &mut judge.findings)?;
+    if matches!(
+        snapshot.find(Kind::Secret, &snapshot.secrets, &key),
+        Presence::There(_) | Presence::Pending
+    ) {
+        let bytes = judge
+            .references
+            .secret(&key, CA, from, &mut judge.findings)?;
         return Some(String::from_utf8_lossy(bytes.expose()).into_owned());
     }
     let remedy = "create a Secret or ConfigMap of this name with a ca.crt, or name another one";
     let missing = (Code::AuthorityMissing, remedy);
     let kind = (Kind::ConfigMap, &snapshot.config_maps);
     let object = reference(Kind::ConfigMap, &key);
-    let Found::Sound(_, map) = judge.references.find(kind, &key, from, missing, &mut judge.findings) else {
+    let Found::Sound(_, map) =
+        judge
+            .references
+            .find(kind, &key, from, missing, &mut judge.findings)
+    else {
         if judge.findings.missing.contains(&object) {
             // A served set may have rested on either of them.
             judge.findings.missing.insert(reference(Kind::Secret, &key));
@@ -108,7 +170,12 @@ fn authority(
         }
         None => {
             let message = format!("{object} has no {CA}, or an empty one");
-            let diagnostic = written.site.finding(Code::AuthorityMissing, field, message, "put the certificates of the authorities there, in PEM");
+            let diagnostic = written.site.finding(
+                Code::AuthorityMissing,
+                field,
+                message,
+                "put the certificates of the authorities there, in PEM",
+            );
             judge.findings.push_missing(object, diagnostic);
             None
         }

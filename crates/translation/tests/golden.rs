@@ -1,0 +1,94 @@
+//! Golden cases: manifests in, the whole declaration with its diagnostics out, as a review sees
+//! it. `PORTCULLIS_REWRITE=1 cargo test -p translation` rewrites what is expected.
+
+mod support;
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use support::{Case, text};
+use translation::codes::Code;
+
+fn directories() -> Vec<PathBuf> {
+    let mut all: Vec<PathBuf> = fs::read_dir("tests/cases")
+        .expect("the cases are there")
+        .map(|entry| entry.expect("a directory entry").path())
+        .collect();
+    all.sort();
+    all
+}
+
+fn check(input: &Path, expected: &Path) -> Option<String> {
+    let case = Case::read(input);
+    let found = text(&case.translate());
+    if std::env::var_os("PORTCULLIS_REWRITE").is_some() {
+        fs::write(expected, &found).expect("the expectation is writable");
+        return None;
+    }
+    let wanted = fs::read_to_string(expected).unwrap_or_default();
+    (found != wanted).then(|| {
+        format!(
+            "{}:\n--- expected\n{wanted}\n--- found\n{found}",
+            input.display()
+        )
+    })
+}
+
+#[test]
+fn every_case_is_as_expected() {
+    let wrong: Vec<String> = directories()
+        .iter()
+        .filter_map(|path| check(path, &path.join("expected.txt")))
+        .collect();
+    assert!(
+        wrong.is_empty(),
+        "PORTCULLIS_REWRITE=1 rewrites them\n{}",
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn the_example_says_what_is_missing() {
+    let wrong = check(
+        Path::new("../../examples/game-2048/manifest.yml"),
+        Path::new("tests/game-2048.txt"),
+    );
+    assert_eq!(wrong, None);
+}
+
+#[test]
+fn no_case_holds_a_file_that_nothing_reads() {
+    for directory in directories() {
+        assert!(
+            directory.join("input.yaml").is_file(),
+            "{} has no input.yaml",
+            directory.display()
+        );
+        for entry in fs::read_dir(&directory).expect("a case is a directory") {
+            let name = entry
+                .expect("a directory entry")
+                .file_name()
+                .into_string()
+                .expect("a readable name");
+            assert!(
+                name == "expected.txt" || name.ends_with(".yaml"),
+                "{}/{name}",
+                directory.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn every_code_has_a_case() {
+    let mut missing: BTreeSet<&str> = Code::ALL.iter().map(|code| code.name()).collect();
+    for directory in directories() {
+        let expected =
+            fs::read_to_string(directory.join("expected.txt")).expect("a case has an expectation");
+        missing.retain(|code| !expected.contains(&format!("[{code}]")));
+    }
+    assert!(missing.is_empty(), "no case shows {missing:?}");
+}
