@@ -6,6 +6,7 @@
 //! so that what is proved is proved about the code that answers.
 
 #![warn(missing_docs)]
+#![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod apply;
 pub mod capabilities;

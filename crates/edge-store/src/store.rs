@@ -133,17 +133,6 @@ pub enum ApplyError {
     },
 }
 
-/// Without its thread nothing would close at its deadline any more, so then everything does (R11).
-struct RefuseOnPanic(Arc<ArcSwap<Published>>);
-
-impl Drop for RefuseOnPanic {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.store(Arc::new(Published::refusing()));
-        }
-    }
-}
-
 /// A handle to the store; clones are the same store. When the last one goes, so does the thread
 /// behind it, and with it the lock of the directory.
 #[derive(Clone)]
@@ -176,14 +165,9 @@ impl Store {
             .enable_time()
             .build()
             .map_err(failed)?;
-        let guard = RefuseOnPanic(Arc::clone(&shared.published));
-        let run = move || {
-            let _guard = guard;
-            runtime.block_on(worker.run(queue));
-        };
         std::thread::Builder::new()
             .name("edge-store".to_owned())
-            .spawn(run)
+            .spawn(move || runtime.block_on(worker.run(queue)))
             .map_err(failed)?;
         let clock = Arc::clone(&options.clock);
         Ok(Self {

@@ -459,3 +459,35 @@ fn many_writers_are_answered_each() {
         assert_eq!(store.current().state.term, 199);
     });
 }
+
+#[test]
+fn without_its_thread_the_store_refuses_everything() {
+    run(async {
+        let time = clock();
+        let mut options = options(&time);
+        let good = Arc::clone(&options.clock);
+        // A clock that breaks when it is set to zero stands for any panic on the store's thread.
+        options.clock = Arc::new(move || {
+            let now = good();
+            assert_ne!(now, Timestamp(0), "the clock broke");
+            now
+        });
+        let store = Store::open_on(FakeDisk::new(), &options).expect("it opens");
+        begin(&store).await;
+        must(&store, replace(0, &[open("/", 0)])).await;
+        assert!(store.current().table.refuses_everything().is_none());
+        time.store(0, Ordering::SeqCst);
+        let answer = store.apply(replace(1, &[]), &Writer::EDGE).await;
+        assert!(matches!(
+            answer,
+            Err(ApplyError::Unavailable {
+                may_have_applied: true,
+                ..
+            })
+        ));
+        let mut revisions = store.subscribe();
+        // The thread ends, and what it published goes with it.
+        while revisions.changed().await.is_ok() {}
+        assert!(store.current().table.refuses_everything().is_some());
+    });
+}

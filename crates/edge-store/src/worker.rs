@@ -53,7 +53,20 @@ struct Saved {
     state: Arc<EdgeState>,
 }
 
+/// Without the thread nothing would close at its deadline any more, so then everything does (R11).
+struct RefuseOnPanic(Arc<ArcSwap<Published>>);
+
+impl Drop for RefuseOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(Arc::new(Published::refusing()));
+        }
+    }
+}
+
 pub(crate) struct Worker<D> {
+    /// The first to be dropped, so that whoever sees the others go sees its work.
+    _refuse_on_panic: RefuseOnPanic,
     disk: D,
     /// Absent after a failure, until it has been opened and read again.
     saved: Option<Saved>,
@@ -113,6 +126,7 @@ impl<D: Disk> Worker<D> {
         };
         let published = Arc::new(ArcSwap::from_pointee(published));
         let mut worker = Self {
+            _refuse_on_panic: RefuseOnPanic(Arc::clone(&published)),
             disk,
             saved: Some(saved),
             retry_at: Instant::now(),
