@@ -24,8 +24,6 @@ pub(crate) enum Mutation {
     OpenBeforeDemands,
     /// Edge-wide demands change under a held route (R13).
     DemandsUnderHeld,
-    /// A route whose declaration is invalid is opened with what could be read of it.
-    IgnoreInvalid,
     /// A removed route stays open while its neighbour is held (R5).
     LeaveWithdrawnOpen,
 }

@@ -38,6 +38,9 @@ pub(crate) fn steps(
         }
     }
     let demands_change = edge.demands() != target.demands;
+    #[cfg(test)]
+    let demands_change = demands_change
+        && !world.mutated(crate::mutation::Mutation::OpenBeforeDemands);
     let mut placed = Placed::Needless;
     for route in &target.routes {
         let mut chain = Chain {
@@ -56,6 +59,10 @@ pub(crate) fn steps(
     }
     // Demands are part of every complete set: they change when no route is open (R13).
     let any_open = target.routes.iter().any(RouteTarget::is_open_now);
+    #[cfg(test)]
+    if world.mutated(crate::mutation::Mutation::OpenBeforeDemands) {
+        return change_demands(world, draft, target, edge);
+    }
     if demands_change && !any_open {
         placed = change_demands(world, draft, target, edge);
     }
@@ -186,6 +193,13 @@ struct Chain<'c, 'd, 'r> {
 impl Chain<'_, '_, '_> {
     fn run(&mut self, made: &mut Made, demands_change: bool) {
         let route = self.route;
+        #[cfg(test)]
+        if route.actual.is_none()
+            && route.goal == Goal::Closed
+            && self.world.mutated(crate::mutation::Mutation::SkipInsteadOfStage)
+        {
+            return;
+        }
         let Some(actual) = route.actual else {
             // Staged closed; the next plan opens it.
             let patch = Box::default();
@@ -251,6 +265,8 @@ impl Chain<'_, '_, '_> {
             .iter()
             .filter(uncovered)
             .all(|other| self.target.is_ready(other));
+        #[cfg(test)]
+        let ready = ready || self.world.mutated(crate::mutation::Mutation::DeleteEarly);
         if !ready {
             self.close(actual);
             return self.remember(actual);

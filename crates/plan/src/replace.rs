@@ -164,8 +164,11 @@ fn replace(
 }
 
 /// A route as it is to be.
-fn whole(world: &World<'_>, route: &RouteTarget<'_>) -> Option<RouteSpec> {
-    let _ = world;
+fn whole(
+    #[cfg_attr(not(test), expect(unused_variables, reason = "only tests plan wrongly"))]
+    world: &World<'_>,
+    route: &RouteTarget<'_>,
+) -> Option<RouteSpec> {
     match (&route.goal, route.actual) {
         (Goal::Open(content), _) => {
             let backend = RouteBackend {
@@ -178,6 +181,12 @@ fn whole(world: &World<'_>, route: &RouteTarget<'_>) -> Option<RouteSpec> {
                 backend: Some(backend),
                 ..shut
             })
+        }
+        #[cfg(test)]
+        (Goal::Keep(..), Some(actual))
+            if world.mutated(crate::mutation::Mutation::SharedPolicyInPlace) =>
+        {
+            Some(moved_with_its_policy(world, as_it_is(route, actual)))
         }
         (Goal::Keep(refuse, _), Some(actual)) => Some(RouteSpec {
             also_refuse: refuse.clone(),
@@ -239,4 +248,18 @@ fn as_it_is(route: &RouteTarget<'_>, actual: &Route) -> RouteSpec {
         metadata: String::new(),
         record: route.record.clone(),
     }
+}
+
+/// What a policy changed in place would do to a route that only names it.
+#[cfg(test)]
+fn moved_with_its_policy(world: &World<'_>, mut spec: RouteSpec) -> RouteSpec {
+    let policies = spec.modules.ip_restriction.iter_mut().flat_map(|module| &mut module.policies);
+    for reference in policies {
+        let standing = world.inputs.actual.ip_policies.get(&reference.id);
+        let name = standing.and_then(|policy| policy.meta.metadata.parse::<model::object::ObjectName>().ok());
+        if let Some(id) = name.and_then(|name| world.policy_ids.get(&name)) {
+            reference.id = id.clone();
+        }
+    }
+    spec
 }

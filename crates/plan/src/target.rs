@@ -363,6 +363,15 @@ fn decide_routes<'a>(
             Wish::Keep(_) => keep(world, candidate, &mut notes),
             Wish::Close | Wish::Rest => Goal::Closed,
             Wish::Leave => Goal::Leave,
+            #[cfg(test)]
+            Wish::Go if world.mutated(crate::mutation::Mutation::DeleteEarly) => Goal::Absent,
+            #[cfg(test)]
+            Wish::Go if world.mutated(crate::mutation::Mutation::LeaveWithdrawnOpen) => {
+                match blocker(candidates, candidate) {
+                    Some(_) => Goal::Leave,
+                    None => Goal::Absent,
+                }
+            }
             Wish::Go => match blocker(candidates, candidate) {
                 Some(broader) => {
                     notes.insert(Note::WaitsForBroader { broader });

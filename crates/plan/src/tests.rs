@@ -1,5 +1,9 @@
 //! How the planner is proven: a small universe completely, large ones at random, planners that
 //! are broken on purpose, and single cases by name.
 
+mod cases;
 mod fixture;
+mod mutants;
+mod random;
 mod universe;
+mod walk;
