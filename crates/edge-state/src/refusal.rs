@@ -9,11 +9,11 @@ use std::fmt;
 use model::{host::HostPattern, id::EdgeId, place::Match};
 
 macro_rules! refusal_codes {
-    ($($(#[$doc:meta])* $name:ident = $status:literal $code:literal;)*) => {
+    ($(#[doc = $doc:literal] $name:ident = $status:literal $code:literal;)*) => {
         /// Every reason for a refusal.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum RefusalCode {
-            $($(#[$doc])* $name,)*
+            $(#[doc = $doc] $name,)*
         }
 
         impl RefusalCode {
@@ -24,6 +24,12 @@ macro_rules! refusal_codes {
             #[must_use]
             pub const fn code(self) -> &'static str {
                 match self { $(Self::$name => $code,)* }
+            }
+
+            /// What it means, in a sentence.
+            #[must_use]
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Self::$name => $doc.trim_ascii(),)* }
             }
 
             /// The HTTP status of the answer.
