@@ -23,7 +23,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use model::id::KeyId;
 use tokio::sync::MutexGuard;
 
-use crate::{Api, answer::Failure, gate::is_write};
+use crate::{Api, answer::Failure, gate::is_write, seat::Peer};
 
 /// Who calls.
 #[derive(Clone, Debug)]
@@ -84,6 +84,7 @@ pub(crate) struct Call {
     pub(crate) base: String,
     pub(crate) path: String,
     pub(crate) query: Option<String>,
+    pub(crate) peer: Peer,
     headers: HeaderMap,
     body: Bytes,
 }
@@ -93,7 +94,8 @@ impl FromRequest<Api> for Call {
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, Failure> {
         let (mut parts, body) = request.into_parts();
-        let Some(caller) = parts.extensions.remove::<Caller>() else {
+        let from_gate = (parts.extensions.remove::<Caller>(), parts.extensions.remove::<Peer>());
+        let (Some(caller), Some(peer)) = from_gate else {
             let message = "the authorization header is missing";
             return Err(ApiError::new(Code::CredentialsMissing, message).into());
         };
@@ -132,6 +134,7 @@ impl FromRequest<Api> for Call {
             base,
             path,
             query,
+            peer,
             headers: parts.headers,
             body,
         })
@@ -260,10 +263,16 @@ impl Call {
 
     /// Carries out a command in the caller's name.
     pub(crate) async fn apply(&self, command: Command) -> Result<Applied, Failure> {
-        let writer = Writer {
-            role: self.caller.role,
-            term: self.term()?,
-        };
+        self.apply_under(None, command).await
+    }
+
+    /// The same for a controller, whose term fences it.
+    pub(crate) async fn apply_under(
+        &self,
+        term: Option<u64>,
+        command: Command,
+    ) -> Result<Applied, Failure> {
+        let writer = Writer { role: self.caller.role, term };
         let applied = self.api.store.apply(command, &writer);
         match tokio::time::timeout(self.api.options.apply_timeout, applied).await {
             Ok(applied) => applied.map_err(Failure::from),

@@ -49,12 +49,20 @@ pub(crate) async fn command(call: Call) -> Outcome {
         let message = "only an API key of role controller may send commands";
         return Err(ApiError::new(Code::ControllerKeyRequired, message).into());
     }
-    if call.term()?.is_none() {
+    let Some(term) = call.term()? else {
         let message = format!("the header {TERM_HEADER} is missing");
         return Err(ApiError::new(Code::TermMissing, message).into());
-    }
+    };
     let command: Command = serde_json::from_slice(call.body()).map_err(|error| unread(&error))?;
-    let applied = call.apply(command).await?;
+    let highest = match &command {
+        Command::RaiseTerm { term: wanted } => term.max(*wanted),
+        _ => term,
+    };
+    if highest > call.state().state.term {
+        nobody_else(&call)?;
+    }
+    let applied = call.apply_under(Some(term), command).await?;
+    call.api.seat.take(call.peer.clone());
     let receipt = extension::Receipt {
         revision: applied.revision,
         now: applied.now,
@@ -62,6 +70,22 @@ pub(crate) async fn command(call: Call) -> Outcome {
     Ok(About::of(call.body())
         .into_iter()
         .fold(Answer::ok(&receipt)?, Answer::about))
+}
+
+/// Whoever wants to raise the term is refused by name while another is at work (R19).
+fn nobody_else(call: &Call) -> Result<(), ApiError> {
+    let who = if call.api.options.own_controller {
+        "in the edge's own process".to_owned()
+    } else if let Some(address) = call.api.seat.other(&call.peer) {
+        format!("connected from {address}")
+    } else {
+        return Ok(());
+    };
+    let message = format!(
+        "another controller is at work, {who}; this one takes over when it has been stopped"
+    );
+    let nothing_was_done = extension::detail::MAY_HAVE_APPLIED;
+    Err(ApiError::new(Code::ControllerAtWork, message).with(nothing_was_done, "false"))
 }
 
 /// Why a command cannot be read. What stands in it is repeated only where it is a name of ours:

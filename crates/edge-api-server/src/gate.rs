@@ -16,6 +16,7 @@ use crate::{
     answer::{Failure, Objects, internal, json},
     call::Caller,
     ids,
+    seat::Peer,
 };
 
 /// Lets a call in, and gives every answer its number, its body and its line in the audit log.
@@ -24,6 +25,9 @@ pub(crate) async fn gate(State(api): State<Api>, mut request: Request, next: Nex
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
     let caller = admit(&api, &request);
+    if let (Ok(_), Some(peer)) = (&caller, request.extensions().get::<Peer>()) {
+        api.seat.seen(peer);
+    }
     let mut response = match &caller {
         Err(failure) => failure.clone().into_response(),
         Ok(caller) => {

@@ -22,6 +22,7 @@ mod ip_policies;
 mod modules;
 mod page;
 mod routes;
+mod seat;
 mod serve;
 mod views;
 mod x509;
@@ -44,6 +45,8 @@ pub struct Options {
     pub names: Vec<String>,
     /// What the edge can do.
     pub capabilities: Capabilities,
+    /// Whether a controller works in this process: then no other may raise the term (R19).
+    pub own_controller: bool,
     /// Bytes of a body.
     pub body_bytes_max: usize,
     /// Bytes of a body that holds a whole edge or a command.
@@ -71,6 +74,7 @@ impl Options {
             tls: None,
             names: Vec::new(),
             capabilities,
+            own_controller: false,
             body_bytes_max: 1 << 20,
             whole_body_bytes_max: 32 << 20,
             calls_max: 64,
@@ -95,6 +99,7 @@ pub(crate) struct Inner {
     /// Held by a REST write from its first look at the state to its answer.
     pub(crate) writing: Mutex<()>,
     pub(crate) calls: Semaphore,
+    pub(crate) seat: seat::Seat,
 }
 
 impl std::ops::Deref for Api {
@@ -119,6 +124,7 @@ impl Api {
             scheme,
             writing: Mutex::new(()),
             calls,
+            seat: seat::Seat::default(),
         }))
     }
 }

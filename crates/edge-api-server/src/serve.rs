@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::Router;
+use axum::{Extension, Router};
 use edge_store::Store;
 use hyper::server::conn::http1;
 use hyper_util::{
@@ -12,13 +12,13 @@ use hyper_util::{
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
     task::JoinSet,
     time::timeout,
 };
 use tokio_rustls::TlsAcceptor;
 
-use crate::{Api, Options, answer::chain, router};
+use crate::{Api, Options, answer::chain, router, seat::Peer};
 
 /// Bytes of a request's head.
 const HEAD_BYTES_MAX: usize = 32 << 10;
@@ -54,7 +54,9 @@ pub async fn serve(
     let acceptor = options.tls.clone().map(TlsAcceptor::from);
     let (head_timeout, drain_timeout) = (options.head_timeout, options.drain_timeout);
     let free = Arc::new(Semaphore::new(options.connections_max));
-    let router = router(Api::new(store, options));
+    let api = Api::new(store, options);
+    let router = router(api.clone());
+    let mut number = 0;
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -62,17 +64,18 @@ pub async fn serve(
             _ended = shutdown.wait_for(|stop| *stop) => break,
             Some(_ended) = connections.join_next() => continue,
         };
-        let Some((stream, permit)) = accepted else {
-            continue;
-        };
+        let Some((stream, address, permit)) = accepted else { continue };
+        number += 1;
+        let peer = Peer { number, address };
         let connection = Connection {
-            router: router.clone(),
+            router: router.clone().layer(Extension(peer.clone())),
             head_timeout,
             shutdown: shutdown.clone(),
         };
-        let acceptor = acceptor.clone();
+        let (acceptor, api) = (acceptor.clone(), api.clone());
         connections.spawn(async move {
             connection.serve(stream, acceptor).await;
+            api.seat.leave(&peer);
             drop(permit);
         });
     }
@@ -88,10 +91,10 @@ pub async fn serve(
 async fn accept(
     listener: &TcpListener,
     free: &Arc<Semaphore>,
-) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
     let permit = Arc::clone(free).acquire_owned().await.ok()?;
     match listener.accept().await {
-        Ok((stream, _peer)) => Some((stream, permit)),
+        Ok((stream, address)) => Some((stream, address, permit)),
         Err(error) => {
             tracing::warn!(error = %chain(&error), "an API connection could not be accepted");
             tokio::time::sleep(ACCEPT_PAUSE).await;

@@ -173,6 +173,8 @@ codes! {
     BodyTooLarge = "body_too_large", 413;
     /// Something went wrong inside the edge.
     Internal = "internal", 500;
+    /// Another controller is at work, and the term is its.
+    ControllerAtWork = "controller_at_work", 503;
     /// The edge cannot save or is going down.
     Unavailable = "unavailable", 503;
 }

@@ -149,6 +149,11 @@ impl Connection {
         &self.options.address
     }
 
+    /// Whether a connection is kept and nothing is asked over it.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.idle.try_lock().is_ok_and(|idle| idle.is_some())
+    }
+
     /// Makes a call with this key. A success is its body; any other answer is given as it came.
     pub(crate) async fn call(
         &self,

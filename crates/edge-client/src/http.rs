@@ -1,5 +1,13 @@
 //! An edge driven over HTTP.
 
+use std::{
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
 use bytes::Bytes;
 use controller::ports::{EdgeControl, EdgeError, Reading, Receipt};
 use edge_api::extension::{self, CAPABILITIES_PATH, COMMANDS_PATH, STATE_PATH, State, TERM_HEADER};
@@ -13,11 +21,21 @@ use crate::{
     key::{Key, KeySource},
 };
 
-/// An edge behind its API. Calls go one at a time over one kept-alive connection.
+/// How often a controller at rest shows that it is still there: the edge lets no other take over
+/// while the connection is open (R19), and takes one that is silent for long to have gone.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
+
+/// An edge behind its API. Calls go one at a time over one kept-alive connection. Clones are the
+/// same edge.
+#[derive(Clone, Debug)]
+pub struct HttpEdge(Arc<Inner>);
+
 #[derive(Debug)]
-pub struct HttpEdge {
+struct Inner {
     connection: Connection,
     key: Key,
+    /// Whether signs of life are being given: from the first command on.
+    alive: AtomicBool,
 }
 
 impl HttpEdge {
@@ -26,28 +44,29 @@ impl HttpEdge {
     /// # Errors
     /// When it cannot be known whom to trust.
     pub fn new(options: ConnectOptions, key: KeySource) -> Result<Self, TrustError> {
-        Ok(Self {
+        Ok(Self(Arc::new(Inner {
             connection: Connection::new(options)?,
             key: Key::new(key),
-        })
+            alive: AtomicBool::new(false),
+        })))
     }
 
     /// Makes a call; `Ok` is the body of a success.
     pub(crate) async fn call(&self, call: Call) -> Result<Bytes, EdgeError> {
         let write = call.method != Method::GET;
         let key = self
-            .key
+            .0.key
             .get()
             .map_err(|error| EdgeError::Credentials(chain(&error)))?;
-        match self.connection.call(call, &key).await {
+        match self.0.connection.call(call, &key).await {
             Ok(Ok(body)) => {
-                self.key.accepted();
+                self.0.key.accepted();
                 Ok(body)
             }
             Ok(Err(answered)) => {
                 let error = answered.classify();
                 match &error {
-                    EdgeError::Credentials(_) => self.key.refused(key),
+                    EdgeError::Credentials(_) => self.0.key.refused(key),
                     EdgeError::Refused(_)
                     | EdgeError::Unavailable(_)
                     | EdgeError::Changed(_)
@@ -57,7 +76,7 @@ impl HttpEdge {
             }
             Err(error) => {
                 let may_have_applied = write && error.may_have_arrived();
-                let message = format!("{}: {error}", self.connection.address());
+                let message = format!("{}: {error}", self.0.connection.address());
                 Err(unavailable(message, may_have_applied, None))
             }
         }
@@ -84,6 +103,21 @@ fn chain(error: &dyn std::error::Error) -> String {
     match error.source() {
         None => error.to_string(),
         Some(source) => format!("{error}: {}", chain(source)),
+    }
+}
+
+/// Until the edge is not needed any more, reads something small over a connection that is idle.
+/// Where there is none it makes none: a seat at the edge is regained by the next command.
+async fn give_signs_of_life(edge: Weak<Inner>) {
+    loop {
+        tokio::time::sleep(SIGN_OF_LIFE).await;
+        let Some(inner) = edge.upgrade() else { return };
+        if inner.connection.is_idle() {
+            let edge = HttpEdge(inner);
+            let read = edge.get::<serde::de::IgnoredAny>(CAPABILITIES_PATH, "a sign of life");
+            // With a limit of its own, so that the next command does not wait behind it for long.
+            let _noticed_by_the_next_call = tokio::time::timeout(SIGN_OF_LIFE, read).await;
+        }
     }
 }
 
@@ -118,6 +152,9 @@ impl EdgeControl for HttpEdge {
             body: Some(body.into()),
         };
         let body = self.call(call).await?;
+        if !self.0.alive.swap(true, Ordering::Relaxed) {
+            tokio::spawn(give_signs_of_life(Arc::downgrade(&self.0)));
+        }
         // It was applied; what the receipt says has to be read from the state then (R6).
         let extension::Receipt { revision, now } = serde_json::from_slice(&body)
             .map_err(|_| unavailable("the edge's receipt cannot be read", true, None))?;
@@ -125,6 +162,6 @@ impl EdgeControl for HttpEdge {
     }
 
     async fn credentials_changed(&self) {
-        self.key.changed().await;
+        self.0.key.changed().await;
     }
 }

@@ -339,6 +339,29 @@ async fn a_role_that_does_not_suffice_is_a_refusal_and_a_wrong_key_is_not() {
 }
 
 #[tokio::test]
+async fn a_second_controller_is_refused_by_name_until_the_first_has_gone() {
+    let served = served(false).await;
+    let (first, second) = (served.http(), served.http());
+    first.apply(1, Command::RaiseTerm { term: 1 }).await.expect("the first");
+    let raise = || second.apply(2, Command::RaiseTerm { term: 2 });
+    match raise().await {
+        Err(EdgeError::Unavailable(refused)) => {
+            assert!(refused.message.contains("connected from 127.0.0.1:"), "{refused:?}");
+            assert!(!refused.may_have_applied && refused.retry_after.is_some(), "{refused:?}");
+        }
+        other => panic!("{other:?}"),
+    }
+    first.apply(1, put_backend()).await.expect("the first goes on");
+    drop(first);
+    let taken_over = async {
+        while raise().await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(10), taken_over).await.expect("freed");
+}
+
+#[tokio::test]
 async fn commands_for_people_page_through_everything() {
     let served = served(false).await;
     let direct = DirectEdge::new(served.store.clone(), capabilities());
