@@ -94,7 +94,10 @@ impl FromRequest<Api> for Call {
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, Failure> {
         let (mut parts, body) = request.into_parts();
-        let from_gate = (parts.extensions.remove::<Caller>(), parts.extensions.remove::<Peer>());
+        let from_gate = (
+            parts.extensions.remove::<Caller>(),
+            parts.extensions.remove::<Peer>(),
+        );
         let (Some(caller), Some(peer)) = from_gate else {
             let message = "the authorization header is missing";
             return Err(ApiError::new(Code::CredentialsMissing, message).into());
@@ -272,7 +275,10 @@ impl Call {
         term: Option<u64>,
         command: Command,
     ) -> Result<Applied, Failure> {
-        let writer = Writer { role: self.caller.role, term };
+        let writer = Writer {
+            role: self.caller.role,
+            term,
+        };
         let applied = self.api.store.apply(command, &writer);
         match tokio::time::timeout(self.api.options.apply_timeout, applied).await {
             Ok(applied) => applied.map_err(Failure::from),

@@ -42,16 +42,20 @@ impl Seat {
     /// Where another controller is connected from, if there is one.
     pub(crate) fn other(&self, peer: &Peer) -> Option<SocketAddr> {
         self.with(|taken| {
-            let there = |taken: &&mut Taken| {
-                taken.peer != *peer && taken.seen.elapsed() < SILENCE_MAX
-            };
+            let there =
+                |taken: &&mut Taken| taken.peer != *peer && taken.seen.elapsed() < SILENCE_MAX;
             taken.as_mut().filter(there).map(|taken| taken.peer.address)
         })
     }
 
     /// This connection has written as a controller whose term stands.
     pub(crate) fn take(&self, peer: Peer) {
-        self.with(|taken| *taken = Some(Taken { peer, seen: Instant::now() }));
+        self.with(|taken| {
+            *taken = Some(Taken {
+                peer,
+                seen: Instant::now(),
+            })
+        });
     }
 
     /// Something came over this connection.
@@ -75,14 +79,20 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_seat_is_anothers_until_it_leaves_or_falls_silent() {
-        let peer = |number| Peer { number, address: ([127, 0, 0, 1], 4000).into() };
+        let peer = |number| Peer {
+            number,
+            address: ([127, 0, 0, 1], 4000).into(),
+        };
         let seat = Seat::default();
         assert_eq!(seat.other(&peer(1)), None);
         seat.take(peer(1));
         assert_eq!(seat.other(&peer(1)), None);
         assert_eq!(seat.other(&peer(2)), Some(peer(1).address));
         seat.leave(&peer(2));
-        assert!(seat.other(&peer(2)).is_some(), "only its own connection frees it");
+        assert!(
+            seat.other(&peer(2)).is_some(),
+            "only its own connection frees it"
+        );
         tokio::time::advance(SILENCE_MAX / 2).await;
         seat.seen(&peer(1));
         tokio::time::advance(SILENCE_MAX / 2).await;

@@ -64,7 +64,9 @@ pub async fn serve(
             _ended = shutdown.wait_for(|stop| *stop) => break,
             Some(_ended) = connections.join_next() => continue,
         };
-        let Some((stream, address, permit)) = accepted else { continue };
+        let Some((stream, address, permit)) = accepted else {
+            continue;
+        };
         number += 1;
         let peer = Peer { number, address };
         let connection = Connection {

@@ -45,6 +45,14 @@ fn the_official_python_client_drives_everything_that_is_enforced() {
     println!("{}", run(&mut command, "the test program"));
 }
 
+#[expect(
+    clippy::print_stderr,
+    reason = "whoever runs the tests is told what is installed"
+)]
+fn say(line: &str) {
+    eprintln!("{line}");
+}
+
 /// The interpreter of an environment in which the client is installed.
 fn installed(folder: &Path) -> PathBuf {
     let wanted = folder.join("requirements.txt");
@@ -64,12 +72,12 @@ fn installed(folder: &Path) -> PathBuf {
     if environment.exists() {
         fs::remove_dir_all(&environment).expect("an old environment removed");
     }
-    eprintln!(
+    say(&format!(
         "installing the official Python client of the edge API into {}",
         environment.display()
-    );
+    ));
     for line in requirements.lines().filter(|line| !line.starts_with('#')) {
-        eprintln!("  {line}");
+        say(&format!("  {line}"));
     }
     run(
         Command::new("python3")
@@ -105,21 +113,23 @@ fn run(command: &mut Command, what: &str) -> String {
         .stdout(both)
         .stderr(error)
         .spawn()
-        .unwrap_or_else(|error| panic!("{what}: {error}"));
+        .expect(what);
     let begun = Instant::now();
     loop {
         if let Some(status) = child.try_wait().expect("a child to wait for") {
             assert!(status.success(), "{what} failed, {status}:\n{}", said());
             return said();
         }
-        if begun.elapsed() > LIMIT {
+        let late = begun.elapsed() > LIMIT;
+        if late {
             child.kill().expect("killed");
-            panic!(
-                "{what} did not end within {} s:\n{}",
-                LIMIT.as_secs(),
-                said()
-            );
         }
+        assert!(
+            !late,
+            "{what} did not end within {} s: {}",
+            LIMIT.as_secs(),
+            said()
+        );
         std::thread::park_timeout(Duration::from_millis(20));
     }
 }

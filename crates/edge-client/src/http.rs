@@ -55,7 +55,8 @@ impl HttpEdge {
     pub(crate) async fn call(&self, call: Call) -> Result<Bytes, EdgeError> {
         let write = call.method != Method::GET;
         let key = self
-            .0.key
+            .0
+            .key
             .get()
             .map_err(|error| EdgeError::Credentials(chain(&error)))?;
         match self.0.connection.call(call, &key).await {
@@ -67,10 +68,10 @@ impl HttpEdge {
                 let error = answered.classify();
                 match &error {
                     EdgeError::Credentials(_) => self.0.key.refused(key),
-                    EdgeError::Refused(_)
-                    | EdgeError::Unavailable(_)
-                    | EdgeError::Changed(_)
-                    | EdgeError::Superseded(_) => {}
+                    EdgeError::Refused(_) | EdgeError::Changed(_) | EdgeError::Superseded(_) => {
+                        self.0.key.accepted();
+                    }
+                    EdgeError::Unavailable(_) => {}
                 }
                 Err(error)
             }

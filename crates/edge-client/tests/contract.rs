@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
-use controller::ports::{EdgeControl, EdgeError};
+use controller::ports::{EdgeControl, EdgeError, Refused};
 use edge_api::{
     api_key::{ApiKey, digest, new_key},
     domain::ReservedDomain,
@@ -179,6 +179,13 @@ fn replace_edge(expected: Expected, path: &str) -> Command {
     }))
 }
 
+fn refusal(error: EdgeError) -> Option<Refused> {
+    match error {
+        EdgeError::Refused(refused) => Some(refused),
+        _ => None,
+    }
+}
+
 /// Applies to the edge, and the same to the caller's copy under the receipt's clock.
 async fn follow(
     edge: &impl EdgeControl,
@@ -249,23 +256,25 @@ async fn contract(edge: &impl EdgeControl) {
     let Command::ReplaceEdge(mut spec) = replace_edge(Expected::Any, "/x") else {
         unreachable!()
     };
+    let nowhere = BackendId::Static(StaticId::derived(&["no"]));
     spec.routes[0].backend = Some(RouteBackend {
         enabled: true,
-        id: BackendId::Static(StaticId::derived(&["no"])),
+        id: nowhere,
     });
-    match edge.apply(7, Command::ReplaceEdge(spec)).await {
-        Err(EdgeError::Refused(refused)) => {
-            assert_eq!(
-                (refused.status, refused.code.as_str()),
-                (400, "ERR_NGROK_6501")
-            );
-            assert_eq!(
-                refused.route,
-                Some((host(), Match::new(MatchType::Exact, "/x")))
-            );
-        }
-        other => panic!("{other:?}"),
-    }
+    let refused = edge
+        .apply(7, Command::ReplaceEdge(spec))
+        .await
+        .err()
+        .and_then(refusal);
+    let refused = refused.expect("refused");
+    assert_eq!(
+        (refused.status, refused.code.as_str()),
+        (400, "ERR_NGROK_6501")
+    );
+    assert_eq!(
+        refused.route,
+        Some((host(), Match::new(MatchType::Exact, "/x")))
+    );
 
     // Keys go in and do not come out.
     let id = CertificateId::derived(&["cert"]);
@@ -342,23 +351,37 @@ async fn a_role_that_does_not_suffice_is_a_refusal_and_a_wrong_key_is_not() {
 async fn a_second_controller_is_refused_by_name_until_the_first_has_gone() {
     let served = served(false).await;
     let (first, second) = (served.http(), served.http());
-    first.apply(1, Command::RaiseTerm { term: 1 }).await.expect("the first");
+    first
+        .apply(1, Command::RaiseTerm { term: 1 })
+        .await
+        .expect("the first");
     let raise = || second.apply(2, Command::RaiseTerm { term: 2 });
     match raise().await {
         Err(EdgeError::Unavailable(refused)) => {
-            assert!(refused.message.contains("connected from 127.0.0.1:"), "{refused:?}");
-            assert!(!refused.may_have_applied && refused.retry_after.is_some(), "{refused:?}");
+            assert!(
+                refused.message.contains("connected from 127.0.0.1:"),
+                "{refused:?}"
+            );
+            assert!(
+                !refused.may_have_applied && refused.retry_after.is_some(),
+                "{refused:?}"
+            );
         }
         other => panic!("{other:?}"),
     }
-    first.apply(1, put_backend()).await.expect("the first goes on");
+    first
+        .apply(1, put_backend())
+        .await
+        .expect("the first goes on");
     drop(first);
     let taken_over = async {
         while raise().await.is_err() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(10), taken_over).await.expect("freed");
+    tokio::time::timeout(std::time::Duration::from_secs(10), taken_over)
+        .await
+        .expect("freed");
 }
 
 #[tokio::test]

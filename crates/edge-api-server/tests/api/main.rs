@@ -6,6 +6,7 @@ mod common;
 mod errors;
 mod extensions;
 mod pages;
+mod reference;
 mod roles;
 mod secrets;
 mod writes;

@@ -1,16 +1,19 @@
 //! No answer holds a secret: everything is filled with marked ones, and every GET is searched.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use edge_api::api_key::digest;
 use edge_state::{
     command::{Command, EdgeSpec, Expected, RecordSpec, RouteSpec, Texts},
-    state::{Declared, Phase, Role},
+    state::{Declared, EdgeState, Phase, Role},
 };
 use model::{
     host::HostPattern,
     id::{CertificateId, DomainId, EdgeId, RouteId},
-    module::{EdgeDemands, Modules},
+    module::{
+        EdgeDemands, LoginSession, Modules, Oauth, OauthApplication, OauthProvider, Oidc,
+        WebhookVerification,
+    },
     object::ObjectRef,
     place::{Match, MatchType},
     secret::{Digest, Secret},
@@ -161,6 +164,66 @@ fn no_answer_to_any_reader_holds_a_secret() {
         controllers.contains(&controllers_only[0]),
         "a controller finds its digests again (R9)"
     );
+}
+
+/// The modules that this edge does not enforce yet cannot be stored through any door, but a state
+/// that holds one (of a later version) is not to be read out either.
+#[test]
+fn secrets_of_modules_are_hidden_from_everybody() {
+    let secret = || Secret::new("MARKED".to_owned());
+    let session = LoginSession::default();
+    let modules = Modules {
+        webhook_verification: Some(WebhookVerification {
+            enabled: true,
+            provider: "github".to_owned(),
+            secret: Some(secret()),
+        }),
+        oauth: Some(Oauth {
+            enabled: true,
+            session: session.clone(),
+            auth_check_interval: 0,
+            provider: OauthProvider::Google,
+            application: Some(OauthApplication {
+                client_id: "shown".to_owned(),
+                client_secret: secret(),
+            }),
+            scopes: BTreeSet::new(),
+            email_addresses: BTreeSet::new(),
+            email_domains: BTreeSet::new(),
+            teams: BTreeSet::new(),
+            organizations: BTreeSet::new(),
+        }),
+        oidc: Some(Oidc {
+            enabled: true,
+            session,
+            issuer: "https://issuer.example".to_owned(),
+            client_id: "shown".to_owned(),
+            client_secret: secret(),
+            scopes: BTreeSet::new(),
+        }),
+        ..Modules::default()
+    };
+    let edge = Edge::start();
+    fill(&edge);
+    let mut state = EdgeState::clone(&edge.store.current().state);
+    let stored = state.edges.values_mut().next().expect("an edge");
+    let route = Arc::make_mut(stored)
+        .routes
+        .values_mut()
+        .next()
+        .expect("a route");
+    route.modules = modules;
+    for role in ROLES {
+        let text = serde_json::to_string(&state.redacted(role)).expect("text");
+        assert!(
+            !text.contains("MARKED") && text.contains("shown"),
+            "{role:?}: {text}"
+        );
+        assert_eq!(
+            text.contains(&hex(Digest([0xaa; 32]))),
+            role == Role::Controller
+        );
+    }
 }
 
 fn hex(digest: Digest) -> String {
