@@ -42,7 +42,7 @@ pub(crate) fn policies_of(route: &Route) -> impl Iterator<Item = &crate::state::
 /// When the edge closes the route by itself, if it is open.
 fn deadline(route: &Route) -> Option<Timestamp> {
     let at = route.record.as_ref()?.close_at?;
-    route.backend.is_some().then_some(at)
+    route.open_backend().is_some().then_some(at)
 }
 
 fn unuse<K: Ord>(users: &mut Users<K>, key: &K, edge: &EdgeId) {

@@ -351,9 +351,32 @@ fn a_deadline_that_passed_while_the_edge_was_down_is_kept_at_start() {
         must(&store, replace(0, &[LOST])).await;
         store.stop().await;
         clock.store(9_000, Ordering::SeqCst);
-        // Also when the disk is full by then: it is closed before anything is served.
-        let full = disk.after_cut(Survives::Everything);
-        let store = Store::open_on(full, &options(&clock)).expect("it opens");
+        let store = Store::open_on(disk.clone(), &options(&clock)).expect("it opens");
+        assert!(!is_open(&store, 0, "/"));
+        store.stop().await;
+    });
+}
+
+#[test]
+fn a_deadline_is_kept_on_a_full_disk_too() {
+    run(async {
+        let (disk, clock) = (FakeDisk::new(), clock());
+        let store = Store::open_on(disk.clone(), &options(&clock)).expect("it opens");
+        begin(&store).await;
+        must(&store, replace(0, &[LOST])).await;
+        disk.set(Fault::Full);
+        let mut revisions = store.subscribe();
+        revisions.mark_unchanged();
+        clock.store(9_000, Ordering::SeqCst);
+        while is_open(&store, 0, "/") {
+            revisions.changed().await.expect("the store lives");
+        }
+        store.stop().await;
+        // The journal brings it back closed, though the clock has been set back.
+        disk.set(Fault::None);
+        clock.store(1_100, Ordering::SeqCst);
+        let after = disk.after_cut(Survives::Nothing);
+        let store = Store::open_on(after, &options(&clock)).expect("it opens");
         assert!(!is_open(&store, 0, "/"));
     });
 }
