@@ -156,6 +156,44 @@ fn a_cut_at_any_write_leaves_the_state_before_or_after_whole() {
     }
 }
 
+#[test]
+fn a_cut_while_the_last_cut_is_mended_does_no_more_harm() {
+    let states = states_of_script();
+    let whole = FakeDisk::new();
+    run(play(&whole));
+    // Cuts while commands are saved; the first few are those of making the database.
+    for cut in (whole.operations() / 2..whole.operations()).step_by(5) {
+        let disk = FakeDisk::new();
+        disk.set(Fault::CutAt(cut));
+        let acknowledged = run(play(&disk));
+        let first = disk.after_cut(Survives::TornHalf);
+        for second in 0.. {
+            let mending = first.after_cut(Survives::Everything);
+            mending.set(Fault::CutAt(second));
+            let opened = Store::open_on(mending.clone(), &options(&clock()));
+            let done = opened.is_ok();
+            if let Ok(store) = opened {
+                run(store.stop());
+            }
+            for survives in Survives::ALL {
+                let after = mending.after_cut(survives);
+                let store = Store::open_on(after, &options(&clock())).unwrap_or_else(|error| {
+                    panic!("cuts {cut} and {second}, {survives:?}: {error}")
+                });
+                let state = &store.current().state;
+                let fits = states[acknowledged..]
+                    .iter()
+                    .take(2)
+                    .any(|known| same(known, state));
+                assert!(fits, "cuts {cut} and {second}, {survives:?} survives");
+            }
+            if done {
+                break;
+            }
+        }
+    }
+}
+
 /// The same but for revisions: numbers of an attempt are not used again.
 fn same(one: &EdgeState, other: &EdgeState) -> bool {
     let mut other = other.clone();
