@@ -95,18 +95,18 @@ pub(crate) fn of_labels(
     let key = ObjectKey::new(of, service);
     let services = &references.input.snapshot.services;
     let uid = services.get(&key).map(|object| object.uid.as_str());
-    if let (Some(wanted), Some(found)) = (get(label::SERVICE_UID), uid) {
-        if wanted != found {
-            let message =
-                format!("Service {key} has another uid than the labels say: it was made anew");
-            backend.findings.push(site.finding(
-                Code::ServiceMissing,
-                &at,
-                message,
-                "write its present uid, or leave the label out",
-            ));
-            return backend;
-        }
+    if let (Some(wanted), Some(found)) = (get(label::SERVICE_UID), uid)
+        && wanted != found
+    {
+        let message =
+            format!("Service {key} has another uid than the labels say: it was made anew");
+        backend.findings.push(site.finding(
+            Code::ServiceMissing,
+            &at,
+            message,
+            "write its present uid, or leave the label out",
+        ));
+        return backend;
     }
     of_service(
         references,

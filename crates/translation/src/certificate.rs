@@ -75,11 +75,13 @@ pub(crate) fn names(chain: &str, host: &HostPattern) -> bool {
     let Ok(Some(names)) = leaf.subject_alternative_name() else {
         return false;
     };
-    names.value.general_names.iter().any(|name| match name {
-        GeneralName::DNSName(name) => HostPattern::parse(name).is_ok_and(|name| {
+    names.value.general_names.iter().any(|name| {
+        let GeneralName::DNSName(name) = name else {
+            return false;
+        };
+        HostPattern::parse(name).is_ok_and(|name| {
             name == *host || (!host.is_wildcard() && host.broader().as_ref() == Some(&name))
-        }),
-        _ => false,
+        })
     })
 }
 
@@ -160,9 +162,7 @@ fn ec_belongs(key: &[u8], leaf: &X509Certificate<'_>) -> Option<bool> {
     let Ok(PublicKey::EC(public)) = leaf.public_key().parsed() else {
         return Some(false);
     };
-    let carried = fields
-        .find(Der::CONTEXT_1)
-        .and_then(|bits| Der::inside_bits(bits));
+    let carried = fields.find(Der::CONTEXT_1).and_then(Der::inside_bits);
     Some(carried.is_none_or(|carried| carried == public.data()))
 }
 

@@ -344,19 +344,19 @@ impl Reader<'_, '_> {
             let found = self.certificate(wish.site(), &field, secret, &mut findings);
             for host in hosts {
                 let mut own = findings.clone();
-                if let Some(certificate) = &found {
-                    if !certificate::names(&certificate.chain_pem, &host) {
-                        let message = format!(
-                            "the certificate in Secret {}/{secret} does not name {host}, so browsers will refuse it",
-                            self.namespace
-                        );
-                        own.push(wish.site().finding(
-                            Code::CertificateNames,
-                            &field,
-                            message,
-                            "get a certificate for this host",
-                        ));
-                    }
+                if let Some(certificate) = &found
+                    && !certificate::names(&certificate.chain_pem, &host)
+                {
+                    let message = format!(
+                        "the certificate in Secret {}/{secret} does not name {host}, so browsers will refuse it",
+                        self.namespace
+                    );
+                    own.push(wish.site().finding(
+                        Code::CertificateNames,
+                        &field,
+                        message,
+                        "get a certificate for this host",
+                    ));
                 }
                 if let Some(wished) = wish.hosts.get_mut(&host) {
                     wished.findings.absorb(&own);

@@ -350,13 +350,13 @@ impl<'s> Lay<'s, '_> {
         slot: &mut Option<Written<'s, T>>,
         content: Option<T>,
     ) {
-        if let (Some(earlier), Some(content)) = (slot.as_ref(), &content) {
-            if earlier.content != *content {
-                self.replaced.push(format!(
-                    "{name} of {} takes the place of that of {}, which has no effect",
-                    self.site.object, earlier.site.object
-                ));
-            }
+        if let (Some(earlier), Some(content)) = (slot.as_ref(), &content)
+            && earlier.content != *content
+        {
+            self.replaced.push(format!(
+                "{name} of {} takes the place of that of {}, which has no effect",
+                self.site.object, earlier.site.object
+            ));
         }
         self.quietly(name, slot, content);
     }

@@ -32,14 +32,12 @@ pub(crate) fn place(match_type: MatchType, written: &str, expressions: bool) -> 
         "/{}",
         written.trim_start_matches('^').trim_start_matches('/')
     );
-    if expressions {
-        if let Some(prefix) = path::expression_prefix(&absolute) {
-            let place = Match::new(MatchType::StringPrefix, &prefix);
-            return Placed {
-                place,
-                fault: Some(Fault::Expression),
-            };
-        }
+    if expressions && let Some(prefix) = path::expression_prefix(&absolute) {
+        let place = Match::new(MatchType::StringPrefix, &prefix);
+        return Placed {
+            place,
+            fault: Some(Fault::Expression),
+        };
     }
     let written = if written.is_empty() { "/" } else { written };
     match path::normalise_declared(written) {

@@ -76,18 +76,30 @@ pub(crate) struct Judged {
     pub(crate) content: Digest,
 }
 
-/// What one judgement has at hand.
-pub(crate) struct Judge<'r, 'a> {
-    pub(crate) references: &'r References<'a>,
-    pub(crate) namespace: &'r str,
-    pub(crate) findings: Findings,
+/// What is gathered while the modules of one route are judged.
+struct Bench<'r, 'a> {
+    references: &'r References<'a>,
+    namespace: &'r str,
+    findings: Findings,
     kinds: BTreeSet<ModuleKind>,
     content: Digester,
 }
 
+/// One module before its judge: where it is written, and what its findings go to.
+pub(crate) struct Judge<'b, 'a> {
+    pub(crate) references: &'b References<'a>,
+    /// References are resolved here.
+    pub(crate) namespace: &'b str,
+    pub(crate) site: Site<'b>,
+    pub(crate) findings: &'b mut Findings,
+    kinds: &'b mut BTreeSet<ModuleKind>,
+    content: &'b mut Digester,
+}
+
 /// Judges the modules of one route. References are resolved in `namespace`.
 pub(crate) fn judge(references: &References<'_>, namespace: &str, chosen: &Chosen<'_>) -> Judged {
-    let mut judge = Judge {
+    use ModuleKind as Kind;
+    let mut bench = Bench {
         references,
         namespace,
         findings: Findings::default(),
@@ -108,64 +120,54 @@ pub(crate) fn judge(references: &References<'_>, namespace: &str, chosen: &Chose
         webhook_verification,
     } = chosen;
     let demands = EdgeDemands {
-        tls_minimum: judge
-            .run(
-                tls_termination,
-                ModuleKind::TlsTermination,
-                modules::tls::termination,
-            )
-            .flatten(),
-        mutual_tls: judge
-            .run(mutual_tls, ModuleKind::MutualTls, modules::tls::mutual)
-            .flatten(),
+        tls_minimum: bench.run(
+            tls_termination,
+            Kind::TlsTermination,
+            modules::tls::termination,
+        ),
+        mutual_tls: bench.run(mutual_tls, Kind::MutualTls, modules::tls::mutual),
     };
-    let edge = std::mem::take(&mut judge.findings);
-    let (request_headers, response_headers) = modules::headers::judge(&mut judge, headers.as_ref());
+    let edge = std::mem::take(&mut bench.findings);
+    let headers = headers
+        .as_ref()
+        .map(|it| modules::headers::judge(&mut bench.at(it.site), it));
+    let (request_headers, response_headers) = headers.unwrap_or_default();
+    let policy = policy.as_ref().filter(|it| it.content.enabled).cloned();
+    let compression = compression
+        .as_ref()
+        .filter(|it| it.content.enabled)
+        .cloned();
+    let hooks = webhook_verification;
     let modules = Modules {
-        ip_restriction: judge
-            .run(
-                ip_restriction,
-                ModuleKind::IpRestriction,
-                modules::ip_restriction::judge,
-            )
-            .flatten(),
+        ip_restriction: bench.run(
+            ip_restriction,
+            Kind::IpRestriction,
+            modules::ip_restriction::judge,
+        ),
         user_agent_filter: None,
-        webhook_verification: judge
-            .run(
-                webhook_verification,
-                ModuleKind::WebhookVerification,
-                modules::webhook::judge,
-            )
-            .flatten(),
-        oauth: judge
-            .run(oauth, ModuleKind::Oauth, modules::oauth::judge)
-            .flatten(),
-        oidc: judge
-            .run(oidc, ModuleKind::Oidc, modules::oidc::judge)
-            .flatten(),
-        saml: judge
-            .run(saml, ModuleKind::Saml, modules::saml::judge)
-            .flatten(),
-        traffic_policy: modules::policy::judge(&mut judge, policy.as_ref()),
-        circuit_breaker: judge
-            .run(
-                circuit_breaker,
-                ModuleKind::CircuitBreaker,
-                modules::circuit_breaker::judge,
-            )
-            .flatten(),
+        webhook_verification: bench.run(hooks, Kind::WebhookVerification, modules::webhook::judge),
+        oauth: bench.run(oauth, Kind::Oauth, modules::oauth::judge),
+        oidc: bench.run(oidc, Kind::Oidc, modules::oidc::judge),
+        saml: bench.run(saml, Kind::Saml, modules::saml::judge),
+        traffic_policy: bench.run(&policy, Kind::TrafficPolicy, modules::policy::judge),
+        circuit_breaker: bench.run(
+            circuit_breaker,
+            Kind::CircuitBreaker,
+            modules::circuit_breaker::judge,
+        ),
         websocket_tcp_converter: None,
         request_headers,
         response_headers,
-        compression: modules::compression::judge(&mut judge, compression.as_ref()),
+        compression: bench.run(&compression, Kind::Compression, modules::compression::judge),
     };
-    judge.one_login(chosen);
-    let Judge {
+    one_login(chosen, &mut bench.findings);
+    let Bench {
+        references: _,
+        namespace: _,
         findings: route,
         kinds,
         content,
-        ..
-    } = judge;
+    } = bench;
     Judged {
         modules,
         demands,
@@ -176,117 +178,108 @@ pub(crate) fn judge(references: &References<'_>, namespace: &str, chosen: &Chose
     }
 }
 
-impl Judge<'_, '_> {
-    /// Judges one module that is named.
-    fn run<'w, T: Serialize + Clone, M>(
+impl<'a> Bench<'_, 'a> {
+    /// Puts a module that is written there before its judge.
+    fn at<'b>(&'b mut self, site: Site<'b>) -> Judge<'b, 'a> {
+        let Self {
+            references,
+            namespace,
+            findings,
+            kinds,
+            content,
+        } = self;
+        Judge {
+            references,
+            namespace,
+            site,
+            findings,
+            kinds,
+            content,
+        }
+    }
+
+    /// Judges one module, if it is named.
+    fn run<'w, T: Serialize, M>(
         &mut self,
         written: &Option<Written<'w, T>>,
         kind: ModuleKind,
-        judge: impl FnOnce(&mut Self, &Written<'w, T>) -> M,
+        judge: impl FnOnce(&mut Judge<'_, '_>, &Written<'w, T>) -> Option<M>,
     ) -> Option<M> {
         let written = written.as_ref()?;
-        self.names(kind, written, &written.content);
-        Some(judge(self, written))
+        let mut at = self.at(written.site);
+        at.names(kind, &written.field, &written.content);
+        judge(&mut at, written)
     }
+}
 
+impl Judge<'_, '_> {
     /// A module is named: it takes part in the digest, and must be enforceable.
-    pub(crate) fn names<T, C: Serialize>(
-        &mut self,
-        kind: ModuleKind,
-        written: &Written<'_, T>,
-        content: &C,
-    ) {
+    pub(crate) fn names<C: Serialize>(&mut self, kind: ModuleKind, at: &FieldPath, content: &C) {
         self.kinds.insert(kind);
         self.content.add(kind.name(), content);
-        self.content.add("of", written.site.object);
+        self.content.add("of", self.site.object);
         let name = kind.name();
         match &self.references.input.options.enforceable {
             Some(enforceable) if enforceable.contains(&kind) => {}
-            Some(_) => self.report(
-                written,
-                Code::ModuleNotEnforced,
-                &written.field,
-                format!("{name} is not enforced by this edge yet, so its routes stay closed"),
-                "wait for a version of the edge that enforces it, or take the module out",
-            ),
-            None => self.report(
-                written,
-                Code::NotChecked,
-                &written.field,
-                format!("not checked: whether the edge enforces {name}"),
-                "ask an edge with --edge URL",
-            ),
+            Some(_) => {
+                let message =
+                    format!("{name} is not enforced by this edge yet, so its routes stay closed");
+                let remedy =
+                    "wait for a version of the edge that enforces it, or take the module out";
+                self.report(Code::ModuleNotEnforced, at, message, remedy);
+            }
+            None => {
+                let message = format!("not checked: whether the edge enforces {name}");
+                self.report(Code::NotChecked, at, message, "ask an edge with --edge URL");
+            }
         }
     }
 
     /// Makes a finding about a field of the object that the module is written in.
-    pub(crate) fn report<T>(
+    pub(crate) fn report(
         &mut self,
-        written: &Written<'_, T>,
         code: Code,
         field: &FieldPath,
         message: impl Into<String>,
         remedy: impl Into<String>,
     ) {
         self.findings
-            .push(written.site.finding(code, field, message, remedy));
+            .push(self.site.finding(code, field, message, remedy));
     }
 
     /// A text that must not be longer than the edge takes.
-    pub(crate) fn bounded<T>(&mut self, written: &Written<'_, T>, field: &FieldPath, text: &str) {
+    pub(crate) fn bounded(&mut self, field: &FieldPath, text: &str) {
         if text.len() > modules::TEXT_BYTES_MAX {
             let message = format!(
                 "a text of {} bytes is longer than {}",
                 text.len(),
                 modules::TEXT_BYTES_MAX
             );
-            self.report(
-                written,
-                Code::ModuleInvalid,
-                field,
-                message,
-                "write a shorter one",
-            );
+            self.report(Code::ModuleInvalid, field, message, "write a shorter one");
         }
     }
 
     /// A list that must not be longer than the edge takes, of texts that must not be either.
-    pub(crate) fn bounded_list<T>(
-        &mut self,
-        written: &Written<'_, T>,
-        field: &FieldPath,
-        list: &[String],
-    ) {
+    pub(crate) fn bounded_list(&mut self, field: &FieldPath, list: &[String]) {
         if list.len() > modules::LIST_ENTRIES_MAX {
             let message = format!(
                 "a list of {} entries is longer than {}",
                 list.len(),
                 modules::LIST_ENTRIES_MAX
             );
-            self.report(
-                written,
-                Code::ModuleInvalid,
-                field,
-                message,
-                "write a shorter one",
-            );
+            self.report(Code::ModuleInvalid, field, message, "write a shorter one");
         }
         for (index, text) in list.iter().enumerate() {
-            self.bounded(written, &field.item(index), text);
+            self.bounded(&field.item(index), text);
         }
     }
 
     /// The value of a Secret's key, as text.
-    pub(crate) fn secret<T>(
-        &mut self,
-        written: &Written<'_, T>,
-        field: &FieldPath,
-        named: &SecretKeyRef,
-    ) -> Option<Secret> {
+    pub(crate) fn secret(&mut self, field: &FieldPath, named: &SecretKeyRef) -> Option<Secret> {
         let key = ObjectKey::new(self.namespace, named.name.as_str());
-        let bytes =
-            self.references
-                .secret(&key, &named.key, (written.site, field), &mut self.findings)?;
+        let bytes = self
+            .references
+            .secret(&key, &named.key, (self.site, field), self.findings)?;
         self.content.add("secret", bytes);
         match std::str::from_utf8(bytes.expose()) {
             Ok(text)
@@ -301,7 +294,7 @@ impl Judge<'_, '_> {
                     modules::TEXT_BYTES_MAX
                 );
                 let remedy = "store the value alone; a line break at its end often comes from `echo`: use `printf`";
-                self.report(written, Code::SecretInvalid, field, message, remedy);
+                self.report(Code::SecretInvalid, field, message, remedy);
                 None
             }
         }
@@ -311,40 +304,35 @@ impl Judge<'_, '_> {
     pub(crate) fn content<C: Serialize + ?Sized>(&mut self, name: &str, content: &C) {
         self.content.add(name, content);
     }
+}
 
-    /// OAuth, OIDC and SAML exclude one another on a route.
-    fn one_login(&mut self, chosen: &Chosen<'_>) {
-        let logins: Vec<_> = [
-            chosen
-                .oauth
-                .as_ref()
-                .map(|w| (ModuleKind::Oauth, w.site, &w.field)),
-            chosen
-                .oidc
-                .as_ref()
-                .map(|w| (ModuleKind::Oidc, w.site, &w.field)),
-            chosen
-                .saml
-                .as_ref()
-                .map(|w| (ModuleKind::Saml, w.site, &w.field)),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        if let [(first, ..), others @ ..] = logins.as_slice() {
-            for (kind, site, field) in others {
-                let message = format!(
-                    "{} and {} on one route: nobody could pass both",
-                    first.name(),
-                    kind.name()
-                );
-                self.findings.push(site.finding(
-                    Code::LoginConflict,
-                    field,
-                    message,
-                    "keep one of them",
-                ));
-            }
+/// OAuth, OIDC and SAML exclude one another on a route.
+fn one_login(chosen: &Chosen<'_>, findings: &mut Findings) {
+    let logins: Vec<_> = [
+        chosen
+            .oauth
+            .as_ref()
+            .map(|w| (ModuleKind::Oauth, w.site, &w.field)),
+        chosen
+            .oidc
+            .as_ref()
+            .map(|w| (ModuleKind::Oidc, w.site, &w.field)),
+        chosen
+            .saml
+            .as_ref()
+            .map(|w| (ModuleKind::Saml, w.site, &w.field)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if let [(first, ..), others @ ..] = logins.as_slice() {
+        for (kind, site, field) in others {
+            let message = format!(
+                "{} and {} on one route: nobody could pass both",
+                first.name(),
+                kind.name()
+            );
+            findings.push(site.finding(Code::LoginConflict, field, message, "keep one of them"));
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Golden cases: manifests in, the whole declaration with its diagnostics out, as a review sees
 //! it. `PORTCULLIS_REWRITE=1 cargo test -p translation` rewrites what is expected.
 
+#![expect(clippy::disallowed_methods, reason = "the cases are files")]
+
 mod support;
 
 use std::{

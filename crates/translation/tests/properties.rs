@@ -54,7 +54,7 @@ fn snapshot(documents: &[(u64, Value)]) -> Snapshot {
     for (age, document) in documents {
         let text = |name: &str| document[name].as_str().unwrap_or_default();
         let Ok(Class::Read(kind)) = classify(text("apiVersion"), text("kind")) else {
-            panic!("a kind that is read")
+            unreachable!("a kind that is read")
         };
         let source = Source {
             default_namespace: String::from("default"),

@@ -1,15 +1,10 @@
-//! `compression`: only on or off. Off is the same as absent, and needs no edge that can do it.
+//! `compression`: only on or off. Off is the same as absent, and never comes here.
 
-use model::module::{ModuleKind, Switch};
+use model::module::Switch;
 use resources::module_set::Compression;
 
 use crate::preflight::{Judge, Written};
 
-pub(crate) fn judge(
-    judge: &mut Judge<'_, '_>,
-    written: Option<&Written<'_, &Compression>>,
-) -> Option<Switch> {
-    let written = written.filter(|written| written.content.enabled)?;
-    judge.names(ModuleKind::Compression, written, written.content);
+pub(crate) fn judge(_: &mut Judge<'_, '_>, _: &Written<'_, &Compression>) -> Option<Switch> {
     Some(Switch { enabled: true })
 }

@@ -4,7 +4,10 @@
 use std::collections::BTreeSet;
 
 use model::module::{HeaderChanges, ModuleKind};
-use resources::module_set::{self as written, Headers};
+use resources::{
+    module_set::{self as written, Headers},
+    problem::FieldPath,
+};
 
 use crate::{
     codes::Code,
@@ -48,55 +51,35 @@ enum Message {
 
 pub(crate) fn judge(
     judge: &mut Judge<'_, '_>,
-    written: Option<&Written<'_, &Headers>>,
+    written: &Written<'_, &Headers>,
 ) -> (Option<HeaderChanges>, Option<HeaderChanges>) {
-    let Some(written) = written else {
-        return (None, None);
-    };
+    // The resource's own rules refuse headers that change nothing.
     let Headers { request, response } = written.content;
-    let request = request
-        .as_ref()
-        .map(|it| side(judge, written, (Message::Request, it)));
-    let response = response
-        .as_ref()
-        .map(|it| side(judge, written, (Message::Response, it)));
-    if request.is_none() && response.is_none() {
-        let message = "headers is there and changes nothing";
-        judge.report(
-            written,
-            Code::ModuleInvalid,
-            &written.field,
-            message,
-            "write request or response below it, or take it out",
-        );
-    }
+    let mut side_of = |message, name, changes: &Option<written::HeaderChanges>| {
+        changes
+            .as_ref()
+            .map(|changes| side(judge, (message, &written.field.member(name)), changes))
+    };
+    let request = side_of(Message::Request, "request", request);
+    let response = side_of(Message::Response, "response", response);
     (request, response)
 }
 
 fn side(
     judge: &mut Judge<'_, '_>,
-    written: &Written<'_, &Headers>,
-    (message, changes): (Message, &written::HeaderChanges),
+    (message, at): (Message, &FieldPath),
+    changes: &written::HeaderChanges,
 ) -> HeaderChanges {
-    let (kind, at) = match message {
-        Message::Request => (ModuleKind::RequestHeaders, written.field.member("request")),
-        Message::Response => (
-            ModuleKind::ResponseHeaders,
-            written.field.member("response"),
-        ),
+    let kind = match message {
+        Message::Request => ModuleKind::RequestHeaders,
+        Message::Response => ModuleKind::ResponseHeaders,
     };
-    judge.names(kind, written, changes);
+    judge.names(kind, at, changes);
     let written::HeaderChanges { add, remove } = changes;
     for (name, count) in [("add", add.len()), ("remove", remove.len())] {
         if count > ENTRIES_MAX {
             let text = format!("{count} headers are more than {ENTRIES_MAX}");
-            judge.report(
-                written,
-                Code::HeaderInvalid,
-                &at.member(name),
-                text,
-                "change fewer",
-            );
+            judge.report(Code::HeaderInvalid, &at.member(name), text, "change fewer");
         }
     }
     let mut seen = BTreeSet::new();
@@ -104,24 +87,17 @@ fn side(
         let field = at.member("add").member(name);
         let lower = name.to_ascii_lowercase();
         if let Some(text) = name_fault(&lower).or_else(|| added_fault(message, &lower)) {
-            judge.report(written, Code::HeaderInvalid, &field, text, "take it out");
+            judge.report(Code::HeaderInvalid, &field, text, "take it out");
         }
         if !seen.insert(lower) {
             let text = format!("{name} is added twice, in two spellings");
-            judge.report(
-                written,
-                Code::HeaderInvalid,
-                &field,
-                text,
-                "keep one of them",
-            );
+            judge.report(Code::HeaderInvalid, &field, text, "keep one of them");
         }
         if value.contains("${") {
             let text = format!(
                 "the value of {name} holds a variable, and variables are not filled in by this edge yet"
             );
             judge.report(
-                written,
                 Code::HeaderVariable,
                 &field,
                 text,
@@ -129,7 +105,7 @@ fn side(
             );
         } else if !is_value(value) {
             let text = format!("the value of {name} cannot be sent in a header");
-            judge.report(written, Code::HeaderInvalid, &field, text, "use visible ASCII characters, blanks and tabs on one line, at most 8 KiB, without blanks at either end");
+            judge.report(Code::HeaderInvalid, &field, text, "use visible ASCII characters, blanks and tabs on one line, at most 8 KiB, without blanks at either end");
         }
     }
     let added: BTreeSet<_> = seen;
@@ -137,7 +113,7 @@ fn side(
         let field = at.member("remove").item(index);
         let lower = name.to_ascii_lowercase();
         if let Some(text) = name_fault(&lower).or_else(|| removed_fault(message, &lower, &added)) {
-            judge.report(written, Code::HeaderInvalid, &field, text, "take it out");
+            judge.report(Code::HeaderInvalid, &field, text, "take it out");
         }
     }
     HeaderChanges {

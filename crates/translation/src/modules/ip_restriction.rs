@@ -26,7 +26,6 @@ pub(crate) fn judge(
     if names.is_empty() {
         let message = "an IP restriction without policies would restrict nothing";
         judge.report(
-            written,
             Code::ModuleInvalid,
             &at,
             message,
@@ -37,7 +36,6 @@ pub(crate) fn judge(
     if names.len() > POLICIES_MAX {
         let message = format!("{} policies are more than {POLICIES_MAX}", names.len());
         judge.report(
-            written,
             Code::ModuleInvalid,
             &at,
             message,
@@ -66,13 +64,10 @@ pub(crate) fn judge(
             "create it in the same namespace, or name another one"
         };
         let missing = (Code::PolicyMissing, remedy);
-        let found = judge.references.find(
-            kind,
-            &key,
-            (written.site, &field),
-            missing,
-            &mut judge.findings,
-        );
+        let found =
+            judge
+                .references
+                .find(kind, &key, (written.site, &field), missing, judge.findings);
         let Found::Sound(_, policy) = found else {
             whole = false;
             continue;
@@ -87,7 +82,6 @@ pub(crate) fn judge(
             None => {
                 let message = format!("{object} cannot be used");
                 judge.report(
-                    written,
                     Code::ModuleInvalid,
                     &field,
                     message,
@@ -103,7 +97,7 @@ pub(crate) fn judge(
     if whole && !somebody {
         let message = "none of these policies allows anything, so nobody would get in";
         let remedy = "add an allow rule: 0.0.0.0/0 and ::/0 allow everybody who is not denied";
-        judge.report(written, Code::NobodyAllowed, &at, message, remedy);
+        judge.report(Code::NobodyAllowed, &at, message, remedy);
     }
     whole.then_some(IpRestriction {
         enabled: true,

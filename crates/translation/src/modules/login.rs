@@ -1,12 +1,9 @@
 //! What the three login modules share.
 
 use model::module::LoginSession;
-use resources::duration::GoDuration;
+use resources::{duration::GoDuration, problem::FieldPath};
 
-use crate::{
-    codes::Code,
-    preflight::{Judge, Written},
-};
+use crate::{codes::Code, preflight::Judge};
 
 /// Longest time without a request: one year, as the edge API has it.
 const INACTIVITY_SECS_MAX: u32 = 365 * 24 * 60 * 60;
@@ -19,10 +16,9 @@ pub(crate) struct Settings<'a> {
     pub(crate) maximum_duration: GoDuration,
 }
 
-pub(crate) fn judge<T>(
+pub(crate) fn judge(
     judge: &mut Judge<'_, '_>,
-    written: &Written<'_, T>,
-    at: &resources::problem::FieldPath,
+    at: &FieldPath,
     settings: &Settings<'_>,
 ) -> LoginSession {
     let Settings {
@@ -37,18 +33,16 @@ pub(crate) fn judge<T>(
     {
         let message = format!("{cookie_prefix:?} cannot begin the name of a cookie");
         judge.report(
-            written,
             Code::ModuleInvalid,
             &at.member("cookiePrefix"),
             message,
             "use letters, digits and dots",
         );
     }
-    judge.bounded(written, &at.member("cookiePrefix"), cookie_prefix);
+    judge.bounded(&at.member("cookiePrefix"), cookie_prefix);
     if inactivity_timeout.whole_secs() > INACTIVITY_SECS_MAX {
         let message = "a login that lasts more than a year without a request";
         judge.report(
-            written,
             Code::ModuleInvalid,
             &at.member("inactivityTimeout"),
             message,

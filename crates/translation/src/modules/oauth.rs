@@ -58,13 +58,12 @@ pub(crate) fn judge(judge: &mut Judge<'_, '_>, written: &Written<'_, &OAuth>) ->
         inactivity_timeout: *inactivity_timeout,
         maximum_duration: *maximum_duration,
     };
-    let session = login::judge(judge, written, &at, &settings);
+    let session = login::judge(judge, &at, &settings);
     let interval = auth_check_interval.whole_secs();
     if interval != 0 && interval < AUTH_CHECK_SECS_MIN {
         let message =
             format!("asking the provider again every {interval} s is more often than it allows");
         judge.report(
-            written,
             Code::ModuleInvalid,
             &at.member("authCheckInterval"),
             message,
@@ -78,10 +77,10 @@ pub(crate) fn judge(judge: &mut Judge<'_, '_>, written: &Written<'_, &OAuth>) ->
         ("teams", teams),
         ("organizations", organizations),
     ] {
-        judge.bounded_list(written, &at.member(name), list);
+        judge.bounded_list(&at.member(name), list);
     }
     if let Some(id) = client_id {
-        judge.bounded(written, &at.member("clientId"), id);
+        judge.bounded(&at.member("clientId"), id);
     }
     let restricted = !(email_addresses.is_empty()
         && email_domains.is_empty()
@@ -96,7 +95,7 @@ pub(crate) fn judge(judge: &mut Judge<'_, '_>, written: &Written<'_, &OAuth>) ->
                 written.content.provider()
             );
             let remedy = "add emailDomains or emailAddresses if that is not meant";
-            judge.report(written, Code::EveryoneAdmitted, &at, message, remedy);
+            judge.report(Code::EveryoneAdmitted, &at, message, remedy);
         }
     }
     let application = application(judge, written, &at);
@@ -126,7 +125,7 @@ fn application(
     let secret = settings
         .client_secret
         .as_ref()
-        .map(|named| judge.secret(written, &secret_at, named));
+        .map(|named| judge.secret(&secret_at, named));
     match (&settings.client_id, secret) {
         (Some(id), Some(secret)) => secret.map(|client_secret| OauthApplication {
             client_id: id.clone(),
@@ -140,7 +139,6 @@ fn application(
             let message = "there is a clientSecret, but no clientId beside it";
             let remedy = "write the clientId of the OAuth application that the secret belongs to";
             judge.report(
-                written,
                 Code::ClientIncomplete,
                 &at.member("clientId"),
                 message,
@@ -151,7 +149,7 @@ fn application(
         (Some(_), None) => {
             let message = "there is a clientId, but no clientSecret beside it";
             let remedy = "name the Secret and key that hold the secret of this OAuth application";
-            judge.report(written, Code::ClientIncomplete, &secret_at, message, remedy);
+            judge.report(Code::ClientIncomplete, &secret_at, message, remedy);
             None
         }
     }
@@ -205,7 +203,6 @@ fn needed_scopes(
         {
             let message = format!("the scope {} is needed to see who logs in", spellings[0]);
             judge.report(
-                written,
                 Code::ModuleInvalid,
                 &at.member("scopes"),
                 message,
@@ -229,23 +226,16 @@ fn shared_application(judge: &mut Judge<'_, '_>, written: &Written<'_, &OAuth>, 
             "there is no shared application for {}",
             written.content.provider()
         );
-        judge.report(written, Code::SharedApplication, at, message, own);
+        judge.report(Code::SharedApplication, at, message, own);
         return;
     }
     if !scopes.is_empty() {
         let message = "the shared application takes no scopes";
-        judge.report(
-            written,
-            Code::SharedApplication,
-            &at.member("scopes"),
-            message,
-            own,
-        );
+        judge.report(Code::SharedApplication, &at.member("scopes"), message, own);
     }
     if email_addresses.is_empty() && email_domains.is_empty() {
         let message = "with the shared application everybody would get in";
         judge.report(
-            written,
             Code::SharedApplication,
             at,
             message,
@@ -256,7 +246,6 @@ fn shared_application(judge: &mut Judge<'_, '_>, written: &Written<'_, &OAuth>, 
         if PUBLIC_MAIL.contains(&domain.to_lowercase().as_str()) {
             let message = format!("anybody can have an address under {domain}");
             judge.report(
-                written,
                 Code::SharedApplication,
                 &at.member("emailDomains").item(index),
                 message,

@@ -30,39 +30,31 @@ pub(crate) fn judge(
         inactivity_timeout: *inactivity_timeout,
         maximum_duration: *maximum_duration,
     };
-    let session = login::judge(judge, written, at, &settings);
+    let session = login::judge(judge, at, &settings);
     if !is_issuer(issuer) {
         let message = format!("{issuer:?} is not the URL of an issuer");
         let remedy = "write an https:// URL with a host, without user, query and fragment";
-        judge.report(
-            written,
-            Code::ModuleInvalid,
-            &at.member("issuer"),
-            message,
-            remedy,
-        );
+        judge.report(Code::ModuleInvalid, &at.member("issuer"), message, remedy);
     }
-    judge.bounded(written, &at.member("issuer"), issuer);
-    judge.bounded(written, &at.member("clientId"), client_id);
+    judge.bounded(&at.member("issuer"), issuer);
+    judge.bounded(&at.member("clientId"), client_id);
     if client_id.trim().is_empty() {
         judge.report(
-            written,
             Code::ModuleInvalid,
             &at.member("clientId"),
             "the clientId is blank",
             "write the client id at the provider",
         );
     }
-    judge.bounded_list(written, &at.member("scopes"), scopes);
+    judge.bounded_list(&at.member("scopes"), scopes);
     let message = format!("everybody with an account at {issuer} gets in");
     judge.report(
-        written,
         Code::EveryoneAdmitted,
         at,
         message,
         "let the provider admit only those who may",
     );
-    let client_secret = judge.secret(written, &at.member("clientSecret"), client_secret)?;
+    let client_secret = judge.secret(&at.member("clientSecret"), client_secret)?;
     Some(Oidc {
         enabled: true,
         session,

@@ -42,12 +42,11 @@ pub(crate) fn judge(
         inactivity_timeout: *inactivity_timeout,
         maximum_duration: *maximum_duration,
     };
-    let session = login::judge(judge, written, at, &settings);
+    let session = login::judge(judge, at, &settings);
     let metadata = at.member("idpMetadata");
     if idp_metadata.trim_start().starts_with("http") {
         let message = "idpMetadata is a URL, and the metadata itself is needed";
         judge.report(
-            written,
             Code::ModuleInvalid,
             &metadata,
             message,
@@ -58,7 +57,6 @@ pub(crate) fn judge(
     {
         let message = "idpMetadata is not an EntityDescriptor in XML";
         judge.report(
-            written,
             Code::ModuleInvalid,
             &metadata,
             message,
@@ -68,14 +66,13 @@ pub(crate) fn judge(
     if idp_metadata.len() > METADATA_BYTES_MAX {
         let message = format!("idpMetadata is longer than {METADATA_BYTES_MAX} bytes");
         judge.report(
-            written,
             Code::ModuleInvalid,
             &metadata,
             message,
             "keep the EntityDescriptor of the one provider",
         );
     }
-    judge.bounded_list(written, &at.member("authorizedGroups"), authorized_groups);
+    judge.bounded_list(&at.member("authorizedGroups"), authorized_groups);
     let format = if nameid_format.is_empty() {
         PERSISTENT
     } else {
@@ -84,7 +81,6 @@ pub(crate) fn judge(
     if !NAMEID_FORMATS.contains(&format) {
         let message = format!("{format:?} is not a NameID format that the edge supports");
         judge.report(
-            written,
             Code::ModuleInvalid,
             &at.member("nameidFormat"),
             message,
@@ -94,7 +90,6 @@ pub(crate) fn judge(
     if authorized_groups.is_empty() {
         let message = "everybody whom the identity provider vouches for gets in";
         judge.report(
-            written,
             Code::EveryoneAdmitted,
             at,
             message,

@@ -36,7 +36,6 @@ pub(crate) fn termination(
             let message =
                 "TLS is to end at the backend, but an HTTPS edge must read requests to route them";
             judge.report(
-                written,
                 Code::TlsTerminateAt,
                 &written.field.member("terminateAt"),
                 message,
@@ -54,7 +53,6 @@ pub(crate) fn termination(
             let message =
                 format!("the edge speaks nothing below TLS 1.2, so a minimum of {name} means 1.2");
             judge.report(
-                written,
                 Code::TlsMinimumRaised,
                 &written.field.member("minVersion"),
                 message,
@@ -77,7 +75,6 @@ pub(crate) fn mutual(
         let message =
             "mutual TLS without certificate authorities would ask nobody for a certificate";
         judge.report(
-            written,
             Code::ModuleInvalid,
             &at,
             message,
@@ -93,7 +90,6 @@ pub(crate) fn mutual(
                 "{name} is stored at the edge, and this edge cannot use stored authorities yet"
             );
             judge.report(
-                written,
                 Code::ModuleNotEnforced,
                 &field,
                 message,
@@ -110,7 +106,6 @@ pub(crate) fn mutual(
             Err(fault) => {
                 let message = format!("{CA} of {name} {fault}");
                 judge.report(
-                    written,
                     Code::AuthorityInvalid,
                     &field,
                     message,
@@ -124,7 +119,7 @@ pub(crate) fn mutual(
             "{} certificate authorities are more than {AUTHORITIES_MAX}",
             authorities.len()
         );
-        judge.report(written, Code::AuthorityInvalid, &at, message, "name fewer");
+        judge.report(Code::AuthorityInvalid, &at, message, "name fewer");
     }
     (!authorities.is_empty()).then_some(authorities)
 }
@@ -143,19 +138,16 @@ fn authority(
         snapshot.find(Kind::Secret, &snapshot.secrets, &key),
         Presence::There(_) | Presence::Pending
     ) {
-        let bytes = judge
-            .references
-            .secret(&key, CA, from, &mut judge.findings)?;
+        let bytes = judge.references.secret(&key, CA, from, judge.findings)?;
         return Some(String::from_utf8_lossy(bytes.expose()).into_owned());
     }
     let remedy = "create a Secret or ConfigMap of this name with a ca.crt, or name another one";
     let missing = (Code::AuthorityMissing, remedy);
     let kind = (Kind::ConfigMap, &snapshot.config_maps);
     let object = reference(Kind::ConfigMap, &key);
-    let Found::Sound(_, map) =
-        judge
-            .references
-            .find(kind, &key, from, missing, &mut judge.findings)
+    let Found::Sound(_, map) = judge
+        .references
+        .find(kind, &key, from, missing, judge.findings)
     else {
         if judge.findings.missing.contains(&object) {
             // A served set may have rested on either of them.

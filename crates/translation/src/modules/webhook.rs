@@ -92,7 +92,6 @@ pub(crate) fn judge(
     if !PROVIDERS.contains(&name.as_str()) {
         let message = format!("{provider:?} is not a webhook sender that the edge knows");
         judge.report(
-            written,
             Code::ModuleInvalid,
             &at,
             message,
@@ -104,19 +103,12 @@ pub(crate) fn judge(
         ("sns", None) => None,
         ("sns", Some(_)) => {
             let message = "sns signs with a certificate of its own and takes no secret";
-            judge.report(
-                written,
-                Code::ModuleInvalid,
-                &field,
-                message,
-                "take the secret out",
-            );
+            judge.report(Code::ModuleInvalid, &field, message, "take the secret out");
             return None;
         }
         (_, None) => {
             let message = format!("webhooks of {provider} cannot be verified without a secret");
             judge.report(
-                written,
                 Code::ModuleInvalid,
                 &field,
                 message,
@@ -124,7 +116,7 @@ pub(crate) fn judge(
             );
             return None;
         }
-        (_, Some(named)) => Some(judge.secret(written, &field, named)?),
+        (_, Some(named)) => Some(judge.secret(&field, named)?),
     };
     if name == "sendgrid"
         && secret
@@ -133,7 +125,6 @@ pub(crate) fn judge(
     {
         let message = "sendgrid needs its public verification key in base64 as the secret";
         judge.report(
-            written,
             Code::SecretInvalid,
             &field,
             message,

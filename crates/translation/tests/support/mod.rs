@@ -165,7 +165,7 @@ impl Case {
                     .pending_objects
                     .insert((kind_of(kind), ObjectKey::new(name.namespace, name.name)));
             }
-            other => panic!("no such directive: {other:?}"),
+            other => unreachable!("no such directive: {other:?}"),
         }
     }
 }
@@ -360,7 +360,7 @@ fn write_diagnostic(out: &mut String, diagnostic: &Diagnostic) {
         .rsplit_once('/')
         .filter(|_| object.kind == "File")
         .map_or_else(|| object.to_string(), |(_, name)| format!("File {name}"));
-    line(out, 4, &format!("{short} {field}").trim_end().to_owned());
+    line(out, 4, format!("{short} {field}").trim_end());
     if !remedy.is_empty() {
         line(out, 4, &format!("> {remedy}"));
     }
