@@ -9,9 +9,9 @@ use routing::{
 };
 
 use crate::{
+    connection::Peer,
     flight::{Flight, Subject},
     watch::Entry,
-    worker::Worker,
 };
 
 /// Tables that may be published while one request is being judged.
@@ -30,10 +30,11 @@ impl Admission {
     /// another was published meanwhile, in which case the request starts over with that. From
     /// here on the request is among those that are judged again when the table changes.
     pub(crate) fn obtain(
-        worker: &Rc<Worker>,
+        peer: &Peer,
         subject: Subject,
         mut log: Option<&mut RouteSeen>,
     ) -> Result<Self, Refusal> {
+        let worker = &peer.worker;
         if worker.flights.len() >= worker.shared.limits.requests {
             return Err(Refusal::Overloaded);
         }
@@ -58,10 +59,12 @@ impl Admission {
                 *log = Some((admitted.route().id.clone(), admitted.route().generation));
             }
             let (edge, set) = (Arc::clone(edge), Arc::clone(admitted.set()));
-            let flight = worker
-                .flights
-                .enter(Flight::new(Rc::clone(&worker.clock), subject, edge));
-            return Ok(Self { set, flight });
+            let (clock, connection) = (Rc::clone(&worker.clock), Rc::clone(&peer.control));
+            let flight = Flight::new(clock, connection, subject, edge);
+            return Ok(Self {
+                set,
+                flight: worker.flights.enter(flight),
+            });
         }
         Err(Refusal::Revoked)
     }

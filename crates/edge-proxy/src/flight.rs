@@ -22,6 +22,7 @@ use routing::{
 
 use crate::{
     admission::RouteSeen,
+    codec::control::Control,
     options::{Defences, Timeouts},
     watch::{Bell, Clock, Tick, overdue},
 };
@@ -53,6 +54,9 @@ impl Cut {
         }
     }
 }
+
+/// How long a request that must end may stay before its connection does.
+const UNHEARD: Duration = Duration::from_millis(150);
 
 /// What is waited for from a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,8 +129,11 @@ pub(crate) struct Flight {
     /// Wakes whoever drives the request.
     bell: Bell,
     cut: Cell<Option<Cut>>,
+    cut_since: Cell<Tick>,
+    connection: Rc<Control>,
     revoked_since: Cell<Tick>,
     client_since: Cell<Tick>,
+    taking_since: Cell<Tick>,
     backend_since: Cell<Tick>,
     awaiting: Cell<Awaiting>,
     upload_ended: Cell<bool>,
@@ -134,15 +141,23 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
-    pub(crate) fn new(clock: Rc<Clock>, subject: Subject, edge: Arc<EdgeEntry>) -> Self {
+    pub(crate) fn new(
+        clock: Rc<Clock>,
+        connection: Rc<Control>,
+        subject: Subject,
+        edge: Arc<EdgeEntry>,
+    ) -> Self {
         Self {
             clock,
             subject,
             edge: RefCell::new(edge),
             bell: Bell::default(),
             cut: Cell::new(None),
+            cut_since: Cell::new(0),
+            connection,
             revoked_since: Cell::new(0),
             client_since: Cell::new(0),
+            taking_since: Cell::new(0),
             backend_since: Cell::new(0),
             awaiting: Cell::new(Awaiting::Head),
             upload_ended: Cell::new(false),
@@ -153,8 +168,14 @@ impl Flight {
     pub(crate) fn cut(&self, reason: Cut) {
         if self.cut.get().is_none() {
             self.cut.set(Some(reason));
+            self.cut_since.set(self.clock.now());
             self.bell.ring();
         }
+    }
+
+    /// Why it had to end, if it had to.
+    pub(crate) fn cut_reason(&self) -> Option<Cut> {
+        self.cut.get()
     }
 
     /// Ready when it must end; otherwise the task is woken when it must.
@@ -172,8 +193,11 @@ impl Flight {
     pub(crate) fn client_progressed(&self, bytes: usize) {
         self.client_since.set(0);
         self.bytes_in.set(self.bytes_in.get() + bytes as u64);
-        if self.backend_since.get() != 0 {
-            self.backend_since.set(self.clock.now());
+        // While it sends, nobody waits: neither the backend for it, nor it for the backend.
+        for since in [&self.backend_since, &self.taking_since] {
+            if since.get() != 0 {
+                since.set(self.clock.now());
+            }
         }
     }
 
@@ -181,6 +205,17 @@ impl Flight {
         if self.client_since.get() == 0 {
             self.client_since.set(self.clock.now());
         }
+    }
+
+    /// A piece of the answer is on its way to the client. HTTP/2 holds it for as long as the
+    /// client opens no window, without a write that blocks.
+    pub(crate) fn handed_over(&self) {
+        self.taking_since.set(self.clock.now());
+    }
+
+    /// The client has room for the next piece.
+    pub(crate) fn taken(&self) {
+        self.taking_since.set(0);
     }
 
     pub(crate) fn upload_ended(&self) {
@@ -216,6 +251,14 @@ impl Flight {
     /// Ends it when somebody takes too long, or when its grace is over.
     pub(crate) fn check(&self, timeouts: &Timeouts, grace: Duration) {
         let now = self.clock.now();
+        if self.cut.get().is_some() {
+            // The codec looks at an answer when the client takes some of it. One that takes
+            // nothing cannot be told on its stream; its connection ends.
+            if overdue(&self.cut_since, now, UNHEARD) {
+                self.connection.cut();
+            }
+            return;
+        }
         let backend_limit = match self.awaiting.get() {
             Awaiting::Head => timeouts.backend_head,
             Awaiting::Body => timeouts.backend_body,
@@ -225,7 +268,9 @@ impl Flight {
         let client_waits = self.client_since.get() != 0;
         if overdue(&self.revoked_since, now, grace) {
             self.cut(Cut::Revoked);
-        } else if overdue(&self.client_since, now, timeouts.client) {
+        } else if overdue(&self.client_since, now, timeouts.client)
+            || overdue(&self.taking_since, now, timeouts.client)
+        {
             self.cut(Cut::Client);
         } else if !client_waits && overdue(&self.backend_since, now, backend_limit) {
             self.cut(Cut::Backend);

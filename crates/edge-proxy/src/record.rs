@@ -103,7 +103,6 @@ impl Record {
 
     pub(crate) fn cut(&mut self, cut: Cut) {
         self.verdict = Verdict::Cut(cut);
-        self.peer.worker.metrics.cut.add(1);
     }
 
     pub(crate) fn sent(&mut self, bytes: usize) {
@@ -169,9 +168,19 @@ impl Drop for Record {
     fn drop(&mut self) {
         self.peer.control.request_ended();
         let metrics = &self.peer.worker.metrics;
+        if let (Verdict::Passed, Some(cut)) = (
+            self.verdict,
+            self.flight.as_ref().and_then(|flight| flight.cut_reason()),
+        ) {
+            self.verdict = Verdict::Cut(cut);
+        }
         let took = self.began.elapsed();
         match self.verdict {
-            Verdict::Passed | Verdict::Cut(_) => metrics.request(None, took),
+            Verdict::Passed => metrics.request(None, took),
+            Verdict::Cut(_) => {
+                metrics.request(None, took);
+                metrics.cut.add(1);
+            }
             Verdict::Refused(reason) => metrics.request(Some(reason), took),
             Verdict::Abandoned => metrics.abandoned.add(1),
         }

@@ -173,7 +173,7 @@ async fn pass(
         target: asked.target.clone(),
         handshake: Rc::clone(&peer.handshake),
     };
-    let admission = Admission::obtain(worker, subject, record.route())?;
+    let admission = Admission::obtain(peer, subject, record.route())?;
     if let Some(fault) = worker.shared.fault {
         fault(head.uri.path());
     }

@@ -4,6 +4,7 @@ mod common;
 
 use std::{
     convert::Infallible,
+    io::{Read, Write},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -270,4 +271,36 @@ fn streams_that_are_opened_and_reset_end_their_connection_and_nothing_else() {
             metrics => Err(format!("{metrics:?}")),
         }
     });
+}
+
+#[test]
+fn a_stream_whose_client_takes_nothing_is_let_go() {
+    let edge = Edge::start_with(|options| options.timeouts.client = Duration::from_millis(600));
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let app = edge.backend("app", &[listener.local_addr().expect("bound")]);
+    edge.declare(host("a.example").route(prefix("/").to(&app)));
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        assert!(stream.read(&mut [0; 1024]).is_ok_and(|bytes| bytes > 0));
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100000000\r\n\r\n")
+            .expect("sent");
+        while stream.write_all(&[0; 4096]).is_ok() {}
+    });
+    edge.runtime.block_on(async {
+        let (mut sender, _connection) = open(&edge, "a.example", rustls::ALL_VERSIONS).await;
+        let answer = send(&mut sender, get("https://a.example/")).await;
+        assert_eq!(answer.status(), StatusCode::OK);
+        // Its window stays full while the body is not read; then the stream is reset.
+        while edge.running.metrics().cut == 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert!(
+            timeout(PATIENCE, answer.into_body().collect())
+                .await
+                .expect("in time")
+                .is_err()
+        );
+    });
+    assert_eq!(edge.running.metrics().cut, 1);
 }

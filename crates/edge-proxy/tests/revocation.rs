@@ -184,6 +184,35 @@ fn an_answer_in_flight_is_cut_when_its_route_closes() {
 }
 
 #[test]
+fn an_answer_that_its_client_does_not_take_is_cut_all_the_same() {
+    let edge = quick();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let app = edge.backend("app", &[listener.local_addr().expect("bound")]);
+    edge.declare(host("a.example").route(prefix("/").to(&app)));
+    let backend = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        assert!(stream.read(&mut [0; 1024]).is_ok_and(|bytes| bytes > 0));
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000000\r\n\r\n")
+            .expect("sent");
+        while stream.write_all(&[0; 65536]).is_ok() {}
+        Instant::now()
+    });
+    let mut connection = edge.client().open("a.example").expect("a connection");
+    connection
+        .write_all(b"GET / HTTP/1.1\r\nhost: a.example\r\n\r\n")
+        .expect("sent");
+    connection.read_exact(&mut [0; 100]).expect("it begins");
+    edge.declare(host("a.example").route(prefix("/")));
+    let revoked = Instant::now();
+    let ended = backend.join().expect("the backend is let go");
+    assert!(
+        ended.saturating_duration_since(revoked) <= Duration::from_secs(1),
+        "within the grace"
+    );
+}
+
+#[test]
 fn a_request_that_waits_for_its_backend_is_refused_when_its_route_closes() {
     let edge = quick();
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");

@@ -38,16 +38,23 @@ fn scripted(script: impl Fn(TcpStream, String) + Send + Sync + 'static) -> Socke
 }
 
 fn edge_with(backend: SocketAddr) -> Edge {
+    edge_waiting(backend, Duration::from_secs(10))
+}
+
+/// An edge that waits so long for anybody.
+fn edge_waiting(backend: SocketAddr, limit: Duration) -> Edge {
     let edge = Edge::start_with(|options| {
-        options.timeouts.client = Duration::from_millis(600);
-        options.timeouts.head = Duration::from_millis(600);
-        options.timeouts.backend_head = Duration::from_millis(600);
-        options.timeouts.backend_body = Duration::from_millis(600);
+        options.timeouts.client = limit;
+        options.timeouts.head = limit;
+        options.timeouts.backend_head = limit;
+        options.timeouts.backend_body = limit;
     });
     let app = edge.backend("app", &[backend]);
     edge.declare(host("a.example").route(prefix("/").to(&app)));
     edge
 }
+
+const SHORT: Duration = Duration::from_millis(600);
 
 #[test]
 fn a_piece_goes_on_before_the_next_is_there() {
@@ -103,7 +110,7 @@ fn a_client_that_does_not_read_holds_its_backend_back() {
             counter.fetch_add(block.len(), Ordering::SeqCst);
         }
     });
-    let edge = edge_with(backend);
+    let edge = edge_waiting(backend, SHORT);
     let mut connection = edge.client().open("a.example").expect("a connection");
     write!(connection, "GET / HTTP/1.1\r\nhost: a.example\r\n\r\n").expect("sent");
     connection.flush().expect("sent");
@@ -209,7 +216,7 @@ fn who_takes_too_long_is_let_go() {
         std::thread::park_timeout(Duration::from_secs(30));
         drop(stream);
     });
-    let edge = edge_with(silent);
+    let edge = edge_waiting(silent, SHORT);
     let late = edge.client().get("a.example", "/").expect("an answer");
     assert_eq!(
         (late.status, late.header("ngrok-error-code")),

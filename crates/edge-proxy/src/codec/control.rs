@@ -167,6 +167,13 @@ impl Control {
         }
     }
 
+    /// The client has sent something: one that sends is there, though it takes nothing.
+    pub(super) fn has_read(&self) {
+        if self.write_since.get() != 0 {
+            self.write_since.set(self.clock.now());
+        }
+    }
+
     pub(super) fn write_blocked(&self, blocked: bool) {
         if !blocked {
             self.write_since.set(0);

@@ -246,6 +246,7 @@ impl<IO: AsyncRead + Unpin> AsyncRead for Guard<IO> {
             if buf.filled().len() == before {
                 return Poll::Ready(Ok(()));
             }
+            this.control.has_read();
             this.judge_read(buf, before);
             if buf.filled().len() > before {
                 return Poll::Ready(Ok(()));

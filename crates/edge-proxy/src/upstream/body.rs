@@ -177,6 +177,7 @@ impl Body for AnswerBody {
         if let Poll::Ready(cut) = self.flight.poll_cut(cx) {
             return Poll::Ready(Some(Err(cut.into())));
         }
+        self.flight.taken();
         loop {
             let mut polled = Pin::new(&mut self.incoming).poll_frame(cx);
             if polled.is_pending() {
@@ -194,6 +195,7 @@ impl Body for AnswerBody {
                         continue;
                     }
                     self.flight.backend_progressed();
+                    self.flight.handed_over();
                     if self.incoming.is_end_stream() {
                         self.ended();
                     }
