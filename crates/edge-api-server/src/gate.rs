@@ -2,7 +2,7 @@
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderValue, Method, StatusCode, Uri, header},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header, uri::Authority},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -65,16 +65,34 @@ pub(crate) fn is_write(method: &Method) -> bool {
 }
 
 fn admit(api: &Api, request: &Request) -> Result<Caller, Failure> {
-    if !telemetry::admin::host_allowed(request.headers(), &api.options.names) {
+    let headers = request.headers();
+    if !telemetry::admin::host_allowed(headers, &api.options.names) || !is_authority(headers) {
         let message = "this API answers only to an address, localhost, or a configured name";
         return Err(ApiError::new(Code::HostNotServed, message).into());
     }
-    let caller = Caller::of(api, request.headers())?;
+    let caller = Caller::of(api, headers)?;
     // axum answers HEAD wherever there is a GET; this API has no such verb.
     if *request.method() == Method::HEAD {
         return Err(ApiError::no_such_call(request.uri().path()).into());
     }
     Ok(caller)
+}
+
+/// Whether the Host header is a host and at most a port (RFC 9110 section 7.2). Answers repeat it
+/// in addresses that clients follow with their key, so nothing else may hide behind the colon.
+fn is_authority(headers: &HeaderMap) -> bool {
+    let host = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
+    let Some(authority) = host.and_then(|host| host.parse::<Authority>().ok()) else {
+        return false;
+    };
+    match authority.as_str().strip_prefix(authority.host()) {
+        Some("") => true,
+        Some(_port) => authority.port_u16().is_some(),
+        // A name and password before the host.
+        None => false,
+    }
 }
 
 async fn bounded(api: Api, request: Request, next: Next) -> Response {

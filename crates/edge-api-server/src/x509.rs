@@ -19,7 +19,8 @@ use x509_parser::{
 /// Certificates of one chain.
 const CHAIN_MAX: usize = 10;
 
-/// Checks that the chain is one, in order, and that the key is the leaf's.
+/// Checks that the chain is one, in order by the names in it, and that the key is the leaf's. Who
+/// trusts the chain checks its signatures; a wrong order is the mistake that people make.
 pub(crate) fn check(chain_pem: &str, key_pem: &Secret) -> Result<(), ApiError> {
     let chain = chain(chain_pem)?;
     let parsed = chain

@@ -5,7 +5,7 @@
 //! member that stands twice makes the whole body unreadable: which of the two counts would be
 //! a guess.
 
-use std::{collections::BTreeMap, fmt};
+use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
@@ -232,12 +232,6 @@ impl Members {
             ),
         ))
     }
-}
-
-/// Turns pairs into a map; a key cannot stand twice, since [`Single`] has seen to that.
-#[must_use]
-pub fn map(pairs: Vec<(String, String)>) -> BTreeMap<String, String> {
-    pairs.into_iter().collect()
 }
 
 /// A JSON value in which no object has a member twice.

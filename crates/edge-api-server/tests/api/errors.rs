@@ -431,6 +431,9 @@ fn a_page_in_a_browser_cannot_reach_the_api_under_its_own_name() {
         ("Edge.Internal:4041", 200),
         ("evil.example", 421),
         ("127.0.0.1.evil.example:4041", 421),
+        ("127.0.0.1:80@evil.example", 421),
+        ("127.0.0.1:x", 421),
+        ("localhost:99999", 421),
     ] {
         let answer = edge.raw(
             "GET",
@@ -480,4 +483,28 @@ fn a_body_that_does_not_arrive_is_not_waited_for() {
     let slow = headers(&bearer, &[("content-length", "10")]);
     let answer = edge.raw("POST", "/edges/https", &slow, "");
     assert_eq!((answer.status, answer.code()), (408, "request_timeout"));
+}
+
+#[test]
+fn a_body_that_breaks_off_is_unreadable() {
+    let edge = Edge::start();
+    let bearer = format!("Bearer {}", key(Role::Write));
+    let chunked = headers(&bearer, &[("transfer-encoding", "chunked")]);
+    let answer = edge.raw_body("POST", "/edges/https", &chunked, "5\r\n{\"met\r\nzz\r\n");
+    assert_eq!((answer.status, answer.code()), (400, "ERR_NGROK_212"));
+}
+
+#[test]
+fn a_connection_that_says_nothing_is_closed() {
+    use std::io::{Read as _, Write as _};
+    let edge =
+        Edge::start_with(|options| options.head_timeout = std::time::Duration::from_millis(50));
+    for head in ["", "GET /edges/https HTTP/1.1\r\nhost: local"] {
+        let mut stream = std::net::TcpStream::connect(edge.address).expect("connected");
+        let limit = Some(std::time::Duration::from_secs(20));
+        stream.set_read_timeout(limit).expect("a timeout");
+        stream.write_all(head.as_bytes()).expect("sent");
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).expect("closed by the edge");
+    }
 }

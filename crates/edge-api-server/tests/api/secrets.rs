@@ -234,15 +234,17 @@ fn hex(digest: Digest) -> String {
 fn an_uploaded_certificate_is_checked_and_described() {
     let edge = Edge::start();
     let one = rcgen::generate_simple_self_signed(["b.example".to_owned()]).expect("generated");
-    let two = rcgen::generate_simple_self_signed(["c.example".to_owned()]).expect("generated");
+    let mut named = rcgen::CertificateParams::new(["c.example".to_owned()]).expect("a name");
+    named
+        .distinguished_name
+        .push(rcgen::DnType::CommonName, "another");
+    let two_pair = rcgen::KeyPair::generate().expect("generated");
+    let two = named.self_signed(&two_pair).expect("generated");
     let upload = |chain: String, key: &str| {
         let body = json!({ "certificate_pem": chain, "private_key_pem": key });
         edge.call(Role::Write, "POST", "/tls_certificates", Some(body))
     };
-    let (one_key, two_key) = (
-        one.signing_key.serialize_pem(),
-        two.signing_key.serialize_pem(),
-    );
+    let (one_key, two_key) = (one.signing_key.serialize_pem(), two_pair.serialize_pem());
     let encrypted =
         "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----";
     for (chain, key, code) in [
@@ -250,6 +252,11 @@ fn an_uploaded_certificate_is_checked_and_described() {
         (one.cert.pem(), "x", "ERR_NGROK_1903"),
         (one.cert.pem(), encrypted, "ERR_NGROK_1902"),
         (one.cert.pem(), two_key.as_str(), "ERR_NGROK_1923"),
+        (
+            one.cert.pem() + &two.pem(),
+            one_key.as_str(),
+            "ERR_NGROK_1926",
+        ),
     ] {
         assert_eq!(upload(chain, key).code(), code);
     }

@@ -177,8 +177,24 @@ impl Edge {
         self.raw(method, path, &all, body.as_deref().unwrap_or_default())
     }
 
-    /// A request with these headers, and Host, and nothing else.
+    /// A request with these headers, Host and the body's length, and nothing else.
     pub(crate) fn raw(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
+        let length = body.len().to_string();
+        let mut headers = headers.to_vec();
+        if !body.is_empty() {
+            headers.push(("content-length", length.as_str()));
+        }
+        self.raw_body(method, path, &headers, body)
+    }
+
+    /// The same, where the headers say how long the body is.
+    pub(crate) fn raw_body(
         &self,
         method: &str,
         path: &str,
@@ -191,9 +207,6 @@ impl Edge {
         }
         for (name, value) in headers {
             head += &format!("{name}: {value}\r\n");
-        }
-        if !body.is_empty() {
-            head += &format!("content-length: {}\r\n", body.len());
         }
         self.bytes(format!("{head}\r\n{body}").as_bytes())
     }
