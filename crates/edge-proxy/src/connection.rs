@@ -48,8 +48,8 @@ const H2_SEND_BYTES_MAX: usize = 64 * 1024;
 const H2_RESETS_MAX: usize = 32;
 const H2_PING_EVERY: Duration = Duration::from_secs(30);
 /// How much a client may still send while it is told that its connection ends, and for how long.
-const LINGER_BYTES_MAX: u64 = 256 * 1024;
-const LINGER: Duration = Duration::from_secs(1);
+const LINGER_BYTES_MAX: u64 = 8 * 1024 * 1024;
+const LINGER: Duration = Duration::from_secs(3);
 
 /// What the requests of one connection share.
 pub(crate) struct Peer {

@@ -336,3 +336,27 @@ fn an_answer_that_can_be_read_in_two_ways_is_not_passed_on() {
         );
     }
 }
+
+#[test]
+fn a_refusal_reaches_a_client_that_is_still_sending() {
+    let backend = Backend::start("app");
+    let edge = edge_with(backend.address);
+    edge.declare(host("b.example").route(prefix("/")));
+    let mut connection = edge.client().open("b.example").expect("a connection");
+    let body = vec![b'x'; 4 * 1024 * 1024];
+    write!(
+        connection,
+        "POST / HTTP/1.1\r\nhost: b.example\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    )
+    .expect("sent");
+    connection
+        .write_all(&body)
+        .expect("what nobody wants is taken all the same");
+    assert_eq!(
+        read_answer(&mut connection, "POST")
+            .expect("an answer")
+            .status,
+        503
+    );
+}

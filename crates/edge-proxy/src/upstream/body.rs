@@ -13,10 +13,12 @@ use std::{
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
+use tokio::task::JoinHandle;
 
 use super::pool::Lease;
 use crate::{
     flight::{Awaiting, Cut, Flight},
+    serve_http::until_cut,
     watch::Entry,
 };
 
@@ -112,13 +114,13 @@ pub(crate) enum Driver {
     /// The answer's body itself.
     Body(Lease),
     /// A task of its own: the client still sends, and may not take the answer before it is done.
-    Task { _task: AbortOnDrop },
+    Task(AbortOnDrop),
     /// Nobody; it has been given back.
     Nobody,
 }
 
 /// A task that ends with whoever holds this.
-pub(crate) struct AbortOnDrop(pub(crate) tokio::task::JoinHandle<()>);
+pub(crate) struct AbortOnDrop(pub(crate) JoinHandle<()>);
 
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {
@@ -130,15 +132,18 @@ impl Drop for AbortOnDrop {
 pub(crate) struct AnswerBody {
     incoming: Incoming,
     driver: Driver,
-    flight: Entry<Flight>,
+    flight: Rc<Flight>,
+    /// Its place among those in flight, for as long as this drives the request.
+    entry: Option<Entry<Flight>>,
 }
 
 impl AnswerBody {
-    pub(crate) fn new(incoming: Incoming, driver: Driver, flight: Entry<Flight>) -> Self {
+    pub(crate) fn new(incoming: Incoming, driver: Driver, entry: Entry<Flight>) -> Self {
         let mut body = Self {
             incoming,
             driver,
-            flight,
+            flight: entry.share(),
+            entry: Some(entry),
         };
         if body.incoming.is_end_stream() {
             body.ended();
@@ -147,15 +152,29 @@ impl AnswerBody {
     }
 
     pub(crate) fn flight(&self) -> Rc<Flight> {
-        self.flight.share()
+        Rc::clone(&self.flight)
     }
 
     fn ended(&mut self) {
         self.flight.backend_progressed();
-        if let Driver::Body(lease) = std::mem::replace(&mut self.driver, Driver::Nobody)
-            && self.flight.is_upload_ended()
-        {
-            lease.give_back();
+        match std::mem::replace(&mut self.driver, Driver::Nobody) {
+            Driver::Body(lease) if self.flight.is_upload_ended() => lease.give_back(),
+            Driver::Task(task) => self.finish_upload(task),
+            Driver::Body(_) | Driver::Nobody => {}
+        }
+    }
+
+    /// The answer is whole, and the client still sends. Ending the upload now could cost it the
+    /// answer, which it reads only when it is done; so the upload goes on, as much in flight as
+    /// before.
+    fn finish_upload(&mut self, mut task: AbortOnDrop) {
+        if let Some(entry) = self.entry.take() {
+            entry.taken();
+            entry.await_backend(Awaiting::Body);
+            tokio::task::spawn_local(async move {
+                // Whether it ended or was cut: it is over.
+                let _ = until_cut(&entry, &mut task.0).await;
+            });
         }
     }
 
@@ -174,7 +193,9 @@ impl Body for AnswerBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        if let Poll::Ready(cut) = self.flight.poll_cut(cx) {
+        if self.entry.is_some()
+            && let Poll::Ready(cut) = self.flight.poll_cut(cx)
+        {
             return Poll::Ready(Some(Err(cut.into())));
         }
         self.flight.taken();

@@ -63,9 +63,7 @@ impl Reply {
                 })
                 .await;
             };
-            Driver::Task {
-                _task: AbortOnDrop(tokio::task::spawn_local(drive)),
-            }
+            Driver::Task(AbortOnDrop(tokio::task::spawn_local(drive)))
         };
         response.map(|incoming| AnswerBody::new(incoming, driver, flight))
     }
