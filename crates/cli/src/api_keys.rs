@@ -37,8 +37,8 @@ Examples:
   portcullis api-keys list
   portcullis api-keys delete ak_2KZtV8hrTPdf0Q0lS4LCDGosGXl
 
-Making and deleting keys takes a key of the role controller:
-  --api-key-file ~/.local/share/portcullis/controller-key")]
+A key of the role controller is made with one, which the first start leaves in the data directory:
+  portcullis api-keys create --role controller --api-key-file DATA_DIR/controller-key")]
 pub(crate) struct ApiKeys {
     #[command(subcommand)]
     action: Action,
@@ -80,7 +80,7 @@ impl ApiKeys {
                     rows.extend(client.all::<ApiKey>().await?.into_iter().map(|key| {
                         vec![key.id, key.role, key.created_at, key.description]
                     }));
-                    output::print_lines(&columns(&rows, &[30, 10, 20, 34]))
+                    output::print_lines(&columns(&rows, &[30, 10, 20, 12]))
                 }
                 Action::Delete { id } => {
                     client.delete_key(&id).await?;

@@ -16,7 +16,7 @@ use edge_state::{
 };
 use manifests::{
     files::Roots,
-    report::{Style, summary, text},
+    report::{Style, text},
     yaml::Limits,
 };
 use model::{
@@ -188,7 +188,12 @@ fn settle(state: EdgeState, declared: &Declaration, capabilities: &Capabilities)
             }
         }
     }
-    controller::status::status(declared, &plan.report, control::format_instant)
+    let mut status = controller::status::status(declared, &plan.report, control::format_instant);
+    for route in &mut status.routes {
+        // Nothing has been since any time: this is what would be.
+        route.since = None;
+    }
+    status
 }
 
 fn print_text(
@@ -204,10 +209,6 @@ fn print_text(
     }
     let all = status.routes.len();
     let plural = if all == 1 { "route" } else { "routes" };
-    out.push_str(&format!("{open} of {all} declared {plural} would open"));
-    if !diagnostics.is_empty() {
-        out.push_str(&format!("; {}", summary(diagnostics)));
-    }
-    out.push('\n');
+    out.push_str(&format!("{open} of {all} declared {plural} would open\n"));
     output::print(&out)
 }

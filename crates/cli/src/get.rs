@@ -1,5 +1,7 @@
 //! `portcullis get`: what an edge has, whoever made it.
 
+use std::collections::BTreeMap;
+
 use clap::{Args, ValueEnum};
 use edge_api::{
     backend::{HttpResponse, StaticAddress, TunnelGroup},
@@ -56,8 +58,8 @@ impl Get {
                 What::Edges => show(self.output, &client.all::<HttpsEdge>().await?, &EDGES, edge_row),
                 What::Routes => {
                     let edges = client.all::<HttpsEdge>().await?;
-                    let routes = routes(&edges);
-                    show(self.output, &routes, &ROUTES, route_row)
+                    let services = services(&client).await?;
+                    show(self.output, &routes(&edges), &ROUTES, |route| route_row(route, &services))
                 }
                 What::Backends => {
                     let backends = backends(&client).await?;
@@ -75,16 +77,17 @@ impl Get {
     }
 }
 
-/// Column titles with the widest a column may be; with two blanks between they fit 100.
+/// Column titles with the least that a column may be cut to.
 type Columns<const N: usize> = [(&'static str, usize); N];
 
 const EDGES: Columns<5> =
-    [("HOSTS", 40), ("ROUTES", 6), ("TLS MIN", 7), ("OWNER", 12), ("GENERATION", 10)];
+    [("HOSTS", 30), ("ROUTES", 6), ("TLS MIN", 7), ("OWNER", 10), ("GENERATION", 10)];
 const ROUTES: Columns<6> =
-    [("HOST", 28), ("PATH", 16), ("STATE", 7), ("MODULES", 15), ("BACKEND", 14), ("OWNER", 10)];
-const BACKENDS: Columns<4> = [("ID", 33), ("ANSWERS FOR", 26), ("ENDPOINTS", 22), ("OWNER", 11)];
-const DOMAINS: Columns<4> = [("HOST", 40), ("NAMESPACE", 18), ("UNDECLARED SINCE", 20), ("OWNER", 12)];
-const POLICIES: Columns<4> = [("ID", 31), ("NAME", 22), ("RULES", 28), ("OWNER", 11)];
+    [("HOST", 18), ("PATH", 10), ("STATE", 8), ("MODULES", 12), ("BACKEND", 14), ("OWNER", 12)];
+const BACKENDS: Columns<4> = [("ID", 33), ("ANSWERS FOR", 16), ("ENDPOINTS", 16), ("OWNER", 10)];
+const DOMAINS: Columns<4> =
+    [("HOST", 30), ("NAMESPACE", 12), ("UNDECLARED SINCE", 20), ("OWNER", 10)];
+const POLICIES: Columns<4> = [("ID", 31), ("NAME", 16), ("RULES", 16), ("OWNER", 10)];
 
 fn show<T: Serialize, const N: usize>(
     form: Form,
@@ -149,7 +152,13 @@ fn routes(edges: &[HttpsEdge]) -> Vec<RouteOnHost<'_>> {
         .collect()
 }
 
-fn route_row(on_host: &RouteOnHost<'_>) -> [String; 6] {
+/// The Service ports that tunnel groups stand for, by backend id.
+async fn services(client: &RestClient) -> anyhow::Result<BTreeMap<String, String>> {
+    let groups = client.all::<TunnelGroup>().await?;
+    Ok(groups.into_iter().filter_map(|g| Some((g.id, g.portcullis.service?))).collect())
+}
+
+fn route_row(on_host: &RouteOnHost<'_>, services: &BTreeMap<String, String>) -> [String; 6] {
     let RouteOnHost { hosts, route } = on_host;
     let open = route.backend.as_ref().filter(|backend| backend.enabled);
     let mut modules = Vec::new();
@@ -172,7 +181,10 @@ fn route_row(on_host: &RouteOnHost<'_>) -> [String; 6] {
             if open.is_some() { "open" } else { "closed" }.to_owned()
         }),
         if modules.is_empty() { "-".to_owned() } else { modules.join(",") },
-        open.map_or_else(|| "-".to_owned(), |backend| backend.backend.id.clone()),
+        open.map_or_else(
+            || "-".to_owned(),
+            |backend| services.get(&backend.backend.id).unwrap_or(&backend.backend.id).clone(),
+        ),
         route.portcullis.owner.clone().unwrap_or_else(|| "API".to_owned()),
     ]
 }

@@ -12,16 +12,16 @@ use crate::paths;
 #[command(next_help_heading = "Edge to ask")]
 pub(crate) struct AskFlags {
     /// URL of the edge's API; https, or http on loopback
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:4041")]
+    #[arg(long, global = true, value_name = "URL", default_value = "http://127.0.0.1:4041")]
     edge: String,
     /// File with an API key [default: $PORTCULLIS_API_KEY, else api-key in --data-dir]
-    #[arg(long, value_name = "FILE", conflicts_with = "data_dir")]
+    #[arg(long, global = true, value_name = "FILE", conflicts_with = "data_dir")]
     api_key_file: Option<PathBuf>,
     /// The edge's data directory, to find the key in; nothing is written there
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Certificate authorities (PEM) to trust for --edge instead of the system's
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE")]
     edge_ca: Option<PathBuf>,
 }
 

@@ -24,23 +24,25 @@ pub(crate) const fn style(state: RouteState) -> Style {
     }
 }
 
-/// Lays out columns with two blanks between them. A cell that is too long is cut with an ellipsis
-/// when its column has a limit.
-pub(crate) fn columns(rows: &[Vec<String>], limits: &[usize]) -> Vec<String> {
-    let fitted: Vec<Vec<String>> = rows
-        .iter()
-        .map(|row| {
-            row.iter().zip(limits).map(|(cell, limit)| shorten(cell, *limit)).collect()
-        })
+/// Lays out columns with two blanks between them. Where that is wider than the terminal, the
+/// widest columns give way first, none below `least`.
+pub(crate) fn columns(rows: &[Vec<String>], least: &[usize]) -> Vec<String> {
+    let mut widths: Vec<usize> = (0..least.len())
+        .map(|i| rows.iter().filter_map(|row| row.get(i)).map(|c| c.chars().count()).max().unwrap_or(0))
         .collect();
-    let widths: Vec<usize> = (0..limits.len())
-        .map(|i| fitted.iter().filter_map(|row| row.get(i)).map(|c| c.chars().count()).max().unwrap_or(0))
-        .collect();
-    fitted
-        .iter()
+    let room = WIDTH - 2 * least.len().saturating_sub(1);
+    while widths.iter().sum::<usize>() > room {
+        let widest = (0..widths.len()).filter(|i| widths[*i] > least[*i]).max_by_key(|i| widths[*i]);
+        let Some(widest) = widest else { break };
+        widths[widest] -= 1;
+    }
+    rows.iter()
         .map(|row| {
-            let cells: Vec<String> =
-                row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+            let cells: Vec<String> = row
+                .iter()
+                .zip(&widths)
+                .map(|(cell, width)| format!("{:<width$}", shorten(cell, *width)))
+                .collect();
             cells.join("  ").trim_end().to_owned()
         })
         .collect()
@@ -129,7 +131,7 @@ pub(crate) fn routes(status: &Status) -> Vec<String> {
         ["HOST", "PATH", "STATE", "MODULES", "BACKEND"].map(str::to_owned).to_vec(),
     ];
     rows.extend(status.routes.iter().map(row));
-    let mut lines = columns(&rows, &[34, 18, 8, 16, 16]).into_iter();
+    let mut lines = columns(&rows, &[20, 10, 8, 12, 14]).into_iter();
     let mut out: Vec<String> =
         lines.next().map(|head| format!("{BOLD}{head}{BOLD:#}")).into_iter().collect();
     for (route, line) in status.routes.iter().zip(lines) {
