@@ -24,6 +24,7 @@ pub fn records(state: &EdgeState, controller: &str) -> Records {
                     let recorded = RecordedRoute {
                         owner: kept.owner.clone(),
                         rests_on: kept.rests_on.clone(),
+                        is_open: route.open_backend().is_some(),
                     };
                     record.routes.insert(route.place.clone(), recorded);
                 }

@@ -10,7 +10,7 @@ use resources::problem::FieldPath;
 
 use crate::{
     codes::Code,
-    findings::Findings,
+    findings::{Findings, Verdict},
     references::References,
     wish::{EdgeWide, Wish},
 };
@@ -23,42 +23,34 @@ pub(crate) struct Demands {
     pub(crate) findings: Findings,
 }
 
-/// Puts the demands of a host's declarations together; the older come first.
+/// Puts the demands of a host's declarations together; the older come first. `away`: a recorded
+/// declaration of the host may still stand, but cannot be read.
 pub(crate) fn combine(
     references: &References<'_>,
     host: &HostPattern,
     wishes: &[&Wish<'_>],
+    away: bool,
 ) -> Demands {
     let mut findings = Findings::default();
     let mut known = EdgeDemands::default();
     let mut is_known = true;
+    let in_force = references
+        .input
+        .records
+        .hosts
+        .get(host)
+        .map(|record| &record.demands);
     for wish in wishes {
         findings
             .rests_on
             .extend(wish.edge_findings.rests_on.iter().cloned());
-        let demanded = match &wish.edge_wide {
-            EdgeWide::Known(demands) => demands.clone(),
-            EdgeWide::Unknown(demands) => {
+        match &wish.edge_wide {
+            EdgeWide::Known(demands) | EdgeWide::Unknown(demands) => {
                 is_known &= join(&mut known, demands, (wish, host), &mut findings);
-                // Its edge-wide demands that are in force stay while it is held (R13).
-                let in_force = references
-                    .recorded(&wish.object)
-                    .iter()
-                    .any(|(of, _, _)| *of == host);
-                let record = references
-                    .input
-                    .records
-                    .hosts
-                    .get(host)
-                    .filter(|_| in_force);
-                record
-                    .map(|record| record.demands.clone())
-                    .unwrap_or_default()
             }
             EdgeWide::Failed => {
                 is_known = false;
                 fail(wish, host, &mut findings);
-                continue;
             }
             EdgeWide::Pending => {
                 is_known = false;
@@ -66,21 +58,47 @@ pub(crate) fn combine(
                     "what {} demands of every connection to {host} has not been read yet",
                     wish.object
                 );
+                let remedy = "nothing on this host changes until it has been";
                 findings.push(wish.site().finding(
                     Code::NotReadYet,
                     &FieldPath::root(),
                     message,
-                    "nothing on this host changes until it has been",
+                    remedy,
                 ));
-                continue;
             }
-        };
-        is_known &= join(&mut known, &demanded, (wish, host), &mut findings);
+        }
+    }
+    // The demands of what is held stay (R13): its old set was whole with them only.
+    let held = wishes.iter().find(|wish| is_held(references, host, wish));
+    if let (Some(in_force), Some(wish)) = (in_force, held.or(wishes.first().filter(|_| away))) {
+        is_known &= join(&mut known, in_force, (wish, host), &mut findings);
     }
     Demands {
         known: is_known.then_some(known),
         findings,
     }
+}
+
+/// Whether a declaration that is being served on this host cannot be served as it is now.
+fn is_held(references: &References<'_>, host: &HostPattern, wish: &Wish<'_>) -> bool {
+    let served = references
+        .recorded(&wish.object)
+        .iter()
+        .any(|(of, _, route)| *of == host && route.is_open);
+    let wished = &wish.hosts[host];
+    let of_all = [&wish.findings, &wish.edge_findings, &wished.findings];
+    let of_routes = wished.routes.iter().flat_map(|route| {
+        [
+            &route.judged.route,
+            &route.findings,
+            &route.backend.findings,
+        ]
+    });
+    served
+        && of_all
+            .into_iter()
+            .chain(of_routes)
+            .any(|findings| findings.verdict() != Verdict::Sound)
 }
 
 /// An edge-wide failure concerns every route of the host.
@@ -127,7 +145,7 @@ fn join(
     match (&known.mutual_tls, mutual_tls) {
         (Some(known), Some(demanded)) if known != demanded => {
             let message = format!(
-                "an older declaration of {host} demands client certificates of other authorities"
+                "another declaration of {host}, or one that is held, demands client certificates of other authorities"
             );
             findings.push(wish.site().finding(
                 Code::AuthoritiesDiffer,

@@ -84,7 +84,19 @@ impl Assembly<'_, '_> {
     }
 
     fn host(&mut self, host: &HostPattern, wishes: &[&Wish<'_>]) -> DeclaredHost {
-        let demands = demands::combine(self.references, host, wishes);
+        let away = self
+            .references
+            .input
+            .records
+            .hosts
+            .get(host)
+            .is_some_and(|record| {
+                record
+                    .routes
+                    .values()
+                    .any(|route| route.is_open && self.pending.is_pending(&route.owner))
+            });
+        let demands = demands::combine(self.references, host, wishes, away);
         self.diagnostics
             .extend_from_slice(&demands.findings.diagnostics);
         let mut unclear: Vec<_> = wishes

@@ -125,25 +125,8 @@ fn judge_annotations(
                 ));
             }
         }
-        if let Some((controller, protection)) = foreign_protection::recognise(key, value) {
-            let message = format!(
-                "{key} protects by {} under {controller}, and has no effect here",
-                protection.what()
-            );
-            let mut diagnostic = site.finding(
-                Code::ForeignProtection,
-                &annotation(key),
-                message,
-                protection.remedy(),
-            );
-            match references.input.options.foreign_protection {
-                ForeignProtection::Warn => {}
-                ForeignProtection::Refuse => {
-                    diagnostic.severity = Severity::Error;
-                    diagnostic.cause = Cause::Invalid;
-                    may_restrict = true;
-                }
-            }
+        if let Some(diagnostic) = foreign(references, site, key, value) {
+            may_restrict |= diagnostic.severity == Severity::Error;
             findings.push(diagnostic);
         }
     }
@@ -162,6 +145,35 @@ fn judge_annotations(
     }
     wish.findings = findings;
     wish.may_restrict |= may_restrict;
+}
+
+/// A protection of another controller: told, or refused, as the operator chose.
+fn foreign(
+    references: &References<'_>,
+    site: Site<'_>,
+    key: &str,
+    value: &str,
+) -> Option<Diagnostic> {
+    let (controller, protection) = foreign_protection::recognise(key, value)?;
+    let message = format!(
+        "{key} protects by {} under {controller}, and has no effect here",
+        protection.what()
+    );
+    let field = annotation(key);
+    let mut diagnostic = site.finding(
+        Code::ForeignProtection,
+        &field,
+        message,
+        protection.remedy(),
+    );
+    match references.input.options.foreign_protection {
+        ForeignProtection::Warn => {}
+        ForeignProtection::Refuse => {
+            diagnostic.severity = Severity::Error;
+            diagnostic.cause = Cause::Invalid;
+        }
+    }
+    Some(diagnostic)
 }
 
 /// What an owner can give away so far are names below a wildcard: the edge keeps no record of an

@@ -60,26 +60,8 @@ pub(crate) fn settle(
         by_name: BTreeMap::new(),
         shared: BTreeMap::new(),
     };
-    for (host, record) in &records.hosts {
-        let Some(namespace) = record
-            .namespace
-            .as_ref()
-            .filter(|namespace| !namespace.is_empty())
-        else {
-            continue;
-        };
-        let still = claimed.contains(&(host.clone(), namespace.clone())) || pending(record);
-        if still || !options.release_hosts_at_once {
-            owners.take(host, namespace);
-        }
-    }
-    for wish in wishes.iter() {
-        let Some(to) = &wish.hand_over else { continue };
-        for host in wish.hosts.keys().filter(|host| host.is_wildcard()) {
-            let word = (wish.object.namespace.clone(), to.clone());
-            owners.shared.entry(host.clone()).or_default().insert(word);
-        }
-    }
+    owners.remember(&claimed, pending);
+    owners.share(wishes);
     let contested = contested(&claimed);
     let mut told = BTreeSet::new();
     for wish in wishes.iter_mut() {
@@ -181,6 +163,33 @@ impl Owners<'_> {
     fn take(&mut self, host: &HostPattern, namespace: &str) {
         self.by_name
             .insert(reversed(host), (host.clone(), namespace.to_owned()));
+    }
+
+    /// Takes over what the edge remembers.
+    fn remember(
+        &mut self,
+        claimed: &BTreeSet<(HostPattern, String)>,
+        pending: impl Fn(&HostRecord) -> bool,
+    ) {
+        for (host, record) in &self.records.hosts {
+            let namespace = record.namespace.as_ref().filter(|name| !name.is_empty());
+            let Some(namespace) = namespace else { continue };
+            let still = claimed.contains(&(host.clone(), namespace.clone())) || pending(record);
+            if still || !self.options.release_hosts_at_once {
+                self.take(host, namespace);
+            }
+        }
+    }
+
+    /// Notes who lets whom declare names below a wildcard.
+    fn share(&mut self, wishes: &[Wish<'_>]) {
+        for wish in wishes {
+            let Some(to) = &wish.hand_over else { continue };
+            for host in wish.hosts.keys().filter(|host| host.is_wildcard()) {
+                let word = (wish.object.namespace.clone(), to.clone());
+                self.shared.entry(host.clone()).or_default().insert(word);
+            }
+        }
     }
 
     fn owner(&self, host: &HostPattern) -> Option<&str> {

@@ -34,4 +34,6 @@ pub struct RecordedRoute {
     pub owner: ObjectRef,
     /// What the served set rests on.
     pub rests_on: BTreeSet<ObjectRef>,
+    /// Whether it answers with a backend now.
+    pub is_open: bool,
 }

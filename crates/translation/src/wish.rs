@@ -21,7 +21,8 @@ use crate::{
 pub(crate) enum EdgeWide {
     /// These.
     Known(EdgeDemands),
-    /// These at least; a module set that may demand more is missing or unreadable.
+    /// These at least; a module set that may demand more is missing or unreadable. If the object
+    /// has been served, what is in force on its hosts stays.
     Unknown(EdgeDemands),
     /// Something that cannot be had: no route of the host may open.
     Failed,

@@ -148,6 +148,7 @@ impl Case {
                         .chunks(2)
                         .map(|pair| object(pair[0], pair[1]))
                         .collect(),
+                    is_open: true,
                 };
                 self.records
                     .hosts
@@ -155,6 +156,13 @@ impl Case {
                     .or_default()
                     .routes
                     .insert(Match::new(match_type, path), route);
+            }
+            ["closed", name] => {
+                let record = self.records.hosts.entry(host(name)).or_default();
+                record
+                    .routes
+                    .values_mut()
+                    .for_each(|route| route.is_open = false);
             }
             ["pending", kind] => {
                 self.snapshot.pending_kinds.insert(kind_of(kind));
