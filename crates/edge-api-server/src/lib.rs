@@ -1,8 +1,8 @@
 //! The edge API's server: axum over the store.
 //!
-//! A call passes the gate ([`gate`]: Host, number of calls at a time, an id in the log), is
-//! authenticated and read ([`call`]), becomes one command, and the answer shows the state after it
-//! ([`views`]). Nothing here decides what an edge may be: that is the state machine's.
+//! A call passes the gate (`gate`: Host, number of calls at a time, an id in the log), is
+//! authenticated and read (`call`), becomes one command, and the answer shows the state after it
+//! (`views`). Nothing here decides what an edge may be: that is the state machine's.
 //!
 //! REST writes go one at a time (`Api::writing`): some read before they write (a PATCH that keeps
 //! what it does not name), and no other may come in between. Commands of controllers carry the

@@ -2,7 +2,7 @@
 //!
 //! [`http::HttpEdge`] and [`direct::DirectEdge`] are the two ways in which a controller drives an
 //! edge; one contract suite runs against both. [`rest::RestClient`] is what commands for people use.
-//! Every failure is sorted by its cure in one place, [`classify`] (R7).
+//! Every failure is sorted by its cure in one place, `classify` (R7).
 
 #![warn(missing_docs)]
 

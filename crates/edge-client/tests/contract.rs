@@ -1,12 +1,20 @@
 //! One contract, held by every way to drive an edge: in process, over HTTP, over HTTPS.
 
-use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use controller::ports::{EdgeControl, EdgeError, Refused};
 use edge_api::{
     api_key::{ApiKey, digest, new_key},
+    backend::{HttpResponse, StaticAddress, TunnelGroup},
+    certificate::TlsCertificate,
     domain::ReservedDomain,
     edge::HttpsEdge,
+    ip_policy::{IpPolicy, IpPolicyRule},
+    list::Resource,
 };
 use edge_api_server::{Options, serve};
 use edge_client::{
@@ -22,8 +30,11 @@ use edge_store::{Store, Writer};
 use model::{
     backend::BackendKind,
     host::HostPattern,
-    id::{BackendId, CertificateId, DomainId, EdgeId, RouteId, StaticId},
-    module::{EdgeDemands, Modules},
+    id::{
+        BackendId, CertificateId, DomainId, EdgeId, HttpResponseId, IpPolicyId, IpRuleId, RouteId,
+        StaticId, TunnelGroupId,
+    },
+    module::{EdgeDemands, IpAction, Modules},
     place::{Match, MatchType},
     secret::Secret,
     time::Timestamp,
@@ -382,6 +393,83 @@ async fn a_second_controller_is_refused_by_name_until_the_first_has_gone() {
     tokio::time::timeout(std::time::Duration::from_secs(10), taken_over)
         .await
         .expect("freed");
+}
+
+#[tokio::test]
+async fn every_kind_of_thing_can_be_listed_and_read() {
+    let served = served(false).await;
+    let direct = DirectEdge::new(served.store.clone(), capabilities());
+    let policy = IpPolicyId::derived(&["p"]);
+    let backend = |id: BackendId, kind: BackendKind| Command::PutBackend {
+        id,
+        controller: None,
+        kind,
+        service: None,
+        endpoints: BTreeSet::new(),
+        texts: Texts::default(),
+    };
+    let labels = BTreeMap::from([("a".to_owned(), "b".to_owned())]);
+    let fixed = BackendKind::HttpResponse {
+        status: 404,
+        headers: BTreeMap::new(),
+        body: "no".to_owned(),
+    };
+    for command in [
+        put_backend(),
+        backend(
+            BackendId::TunnelGroup(TunnelGroupId::derived(&["t"])),
+            BackendKind::TunnelGroup { labels },
+        ),
+        backend(
+            BackendId::HttpResponse(HttpResponseId::derived(&["h"])),
+            fixed,
+        ),
+        Command::CreateIpPolicy {
+            id: policy.clone(),
+            texts: Texts::default(),
+        },
+        Command::CreateIpRule {
+            policy: policy.clone(),
+            id: IpRuleId::derived(&["r"]),
+            cidr: "10.0.0.0/8".parse().expect("a network"),
+            action: IpAction::Deny,
+            texts: Texts::default(),
+        },
+        Command::PutCertificate {
+            id: CertificateId::derived(&["c"]),
+            controller: None,
+            chain_pem: "CHAIN".to_owned(),
+            key_pem: Secret::new("KEY".to_owned()),
+            texts: Texts::default(),
+        },
+    ] {
+        direct.apply(1, command).await.expect("applied");
+    }
+    let key = KeySource::Text(Secret::new(key(Role::Write)));
+    let client = RestClient::new(served.options(), key).expect("a client");
+    let group = only::<TunnelGroup>(&client).await;
+    assert_eq!(group.labels["a"], "b");
+    assert_eq!(only::<HttpResponse>(&client).await.status_code, 404);
+    assert_eq!(only::<StaticAddress>(&client).await.address, "10.0.0.1:80");
+    let rule = only::<IpPolicyRule>(&client).await;
+    assert_eq!(
+        (rule.cidr.as_str(), rule.action),
+        ("10.0.0.0/8", IpAction::Deny)
+    );
+    assert_eq!(rule.ip_policy.id, policy.as_str());
+    assert_eq!(only::<IpPolicy>(&client).await.portcullis.version, 2);
+    assert_eq!(
+        only::<TlsCertificate>(&client).await.certificate_pem,
+        "CHAIN"
+    );
+    let one: TunnelGroup = client.one(&group.id).await.expect("read");
+    assert_eq!(one, group);
+}
+
+async fn only<T: Resource>(client: &RestClient) -> T {
+    let mut all = client.all::<T>().await.expect("listed");
+    assert_eq!(all.len(), 1, "{}", T::PATH);
+    all.remove(0)
 }
 
 #[tokio::test]
