@@ -130,9 +130,11 @@ impl Members {
         };
         items
             .into_iter()
-            .map(|item| match item {
-                Value::String(text) => Ok(text),
-                _ => Err(wrong()),
+            .map(|item| {
+                let Value::String(text) = item else {
+                    return Err(wrong());
+                };
+                Ok(text)
             })
             .collect::<Result<_, _>>()
             .map(Some)
@@ -152,9 +154,11 @@ impl Members {
         };
         entries
             .into_iter()
-            .map(|(key, value)| match value {
-                Value::String(text) => Ok((key, text)),
-                _ => Err(wrong()),
+            .map(|(key, value)| {
+                let Value::String(text) = value else {
+                    return Err(wrong());
+                };
+                Ok((key, text))
             })
             .collect::<Result<_, _>>()
             .map(Some)
@@ -187,11 +191,11 @@ impl Members {
         items
             .into_iter()
             .enumerate()
-            .map(|(index, item)| match item {
-                Value::Object(object) => {
-                    Ok(Self::of(format!("{}[{index}]", self.at(name)), object))
-                }
-                _ => Err(wrong()),
+            .map(|(index, item)| {
+                let Value::Object(object) = item else {
+                    return Err(wrong());
+                };
+                Ok(Self::of(format!("{}[{index}]", self.at(name)), object))
             })
             .collect::<Result<_, _>>()
             .map(Some)

@@ -14,6 +14,7 @@
 //! Pure: no I/O, no clock, no randomness.
 
 #![warn(missing_docs)]
+#![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod api_key;
 pub mod backend;
