@@ -132,14 +132,19 @@ fn refuse(
                 .headers_mut()
                 .insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        // One stream of many was malformed; the others are not to blame. But a connection that
-        // does not meet the demands ends (R12).
-        Version::Http2 if matches!(reason, Refusal::Misdirected | Refusal::HandshakeOutdated) => {
-            peer.control.close()
-        }
+        // Where one stream of many was malformed the others are not to blame. But a connection
+        // that does not meet the demands ends, and one that was revoked something (R12).
+        Version::Http2 if ends_http2(reason) => peer.control.close(),
         Version::Http1 | Version::Http2 => {}
     }
     end_if_closing(peer, response)
+}
+
+const fn ends_http2(reason: Refusal) -> bool {
+    matches!(
+        reason,
+        Refusal::Misdirected | Refusal::HandshakeOutdated | Refusal::Revoked
+    )
 }
 
 /// On HTTP/1 the last answer of a connection says that it is.

@@ -80,7 +80,7 @@ impl Policy {
     }
 
     /// Connects, if the address may be dialled.
-    pub(crate) async fn dial(
+    pub(super) async fn dial(
         &self,
         address: SocketAddr,
         timeout: Duration,

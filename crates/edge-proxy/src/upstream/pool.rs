@@ -80,6 +80,7 @@ impl Link {
     }
 }
 
+/// Only this module's neighbours open, choose or use a connection; they take an admission.
 impl Pool {
     pub(crate) fn new(
         policy: Policy,
@@ -113,7 +114,7 @@ impl Pool {
 
     /// The endpoint for a request: of two by chance the less busy one, and none that just failed
     /// while there are others. `tried` are not taken again.
-    pub(crate) fn choose(
+    pub(super) fn choose(
         &self,
         endpoints: &[SocketAddr],
         tried: &[SocketAddr],
@@ -148,14 +149,14 @@ impl Pool {
     }
 
     /// Leaves an endpoint alone for a while.
-    pub(crate) fn shun(&self, address: SocketAddr) {
+    pub(super) fn shun(&self, address: SocketAddr) {
         if let Some(endpoint) = self.endpoints.borrow_mut().get_mut(&address) {
             endpoint.shunned_until = self.clock.now() + SHUN_MS;
         }
     }
 
     /// An idle connection, and for how long it has been idle.
-    pub(crate) fn reuse(self: &Rc<Self>, address: SocketAddr) -> Option<(Lease, Tick)> {
+    pub(super) fn reuse(self: &Rc<Self>, address: SocketAddr) -> Option<(Lease, Tick)> {
         loop {
             let (mut link, since) = self.endpoints.borrow_mut().get_mut(&address)?.idle.pop()?;
             self.idle.set(self.idle.get().saturating_sub(1));
@@ -167,7 +168,7 @@ impl Pool {
     }
 
     /// A new connection.
-    pub(crate) async fn connect(self: &Rc<Self>, address: SocketAddr) -> Result<Lease, DialError> {
+    pub(super) async fn connect(self: &Rc<Self>, address: SocketAddr) -> Result<Lease, DialError> {
         // Counted as busy while it is being made.
         let mut lease = self.lease(address, None);
         let stream = self.policy.dial(address, self.timeouts.connect).await;
@@ -243,7 +244,7 @@ impl Drop for Lease {
 
 impl Lease {
     /// Does what there is to do on the connection; returns whether it goes on.
-    pub(crate) fn drive(&mut self, cx: &mut Context<'_>) -> bool {
+    pub(super) fn drive(&mut self, cx: &mut Context<'_>) -> bool {
         match &mut self.link {
             None => false,
             Some(link) => {
@@ -254,7 +255,7 @@ impl Lease {
     }
 
     /// Sends a request and drives the connection until the head of the answer is there.
-    pub(crate) async fn exchange(
+    pub(super) async fn exchange(
         &mut self,
         request: Request<ClientBody>,
     ) -> Result<Response<Incoming>, TrySendError<Request<ClientBody>>> {
@@ -277,7 +278,7 @@ impl Lease {
     }
 
     /// Puts the connection back if another request can use it.
-    pub(crate) fn give_back(mut self) {
+    pub(super) fn give_back(mut self) {
         if let Some(mut link) = self.link.take()
             && link.is_reusable()
         {
