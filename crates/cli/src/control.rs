@@ -3,6 +3,7 @@
 use std::{
     net::SocketAddr,
     path::PathBuf,
+    pin::Pin,
     sync::{Arc, atomic::AtomicBool},
 };
 
@@ -11,7 +12,7 @@ use clap::Args;
 use controller::{
     events::Event,
     ports::{EdgeControl, ObjectSource},
-    reconcile::{Controller, Options, StatusSink, SystemClock},
+    reconcile::{Controller, Options, SourceEnded, StatusSink, SystemClock},
 };
 use manifests::{files::Roots, yaml::Limits};
 use model::{status::Status, time::Timestamp};
@@ -112,9 +113,9 @@ impl Control {
             },
             shutdown.clone(),
         );
-        (running.run)(shutdown).await;
-        admin_task.await??;
-        Ok(())
+        let ended = (running.run)(shutdown).await;
+        admin_task.abort();
+        Ok(ended?)
     }
 }
 
@@ -189,7 +190,8 @@ fn log(event: &Event) {
 }
 
 type Run = Box<
-    dyn FnOnce(watch::Receiver<bool>) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>> + Send,
+    dyn FnOnce(watch::Receiver<bool>) -> Pin<Box<dyn Future<Output = Result<(), SourceEnded>> + Send>>
+        + Send,
 >;
 
 /// A controller that is ready to run, and what can be seen of it.

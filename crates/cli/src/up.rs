@@ -117,10 +117,10 @@ impl Up {
             },
             shutdown.clone(),
         );
-        (running.run)(shutdown).await;
+        let ended = (running.run)(shutdown).await;
+        admin_task.abort();
         edge.stop().await?;
-        admin_task.await??;
-        Ok(())
+        Ok(ended?)
     }
 }
 

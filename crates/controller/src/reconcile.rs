@@ -76,6 +76,11 @@ pub struct Controller<E, C, S> {
     pub format: fn(Timestamp) -> String,
 }
 
+/// Whatever watched the declarations has ended.
+#[derive(Debug, thiserror::Error)]
+#[error("the declarations are not watched any more")]
+pub struct SourceEnded;
+
 /// What a round of steps came to.
 enum Outcome {
     /// All were acknowledged.
@@ -103,7 +108,10 @@ struct Memory {
 
 impl<E: EdgeControl, C: Clock, S: StatusSink> Controller<E, C, S> {
     /// Runs until `shutdown` turns true or its sender goes away.
-    pub async fn run(mut self, mut shutdown: watch::Receiver<bool>) {
+    ///
+    /// # Errors
+    /// When nothing delivers declarations any more: going on would be going on blind.
+    pub async fn run(mut self, mut shutdown: watch::Receiver<bool>) -> Result<(), SourceEnded> {
         let mut memory = Memory {
             term: None,
             edge: None,
@@ -117,15 +125,15 @@ impl<E: EdgeControl, C: Clock, S: StatusSink> Controller<E, C, S> {
         loop {
             let wake_at = tokio::select! {
                 biased;
-                _ = shutdown.wait_for(|stop| *stop) => return,
+                _ = shutdown.wait_for(|stop| *stop) => return Ok(()),
                 wake_at = self.passes(&mut memory) => wake_at,
             };
             let now = self.clock.now();
             let pause = earlier(Some(resync_at), wake_at).map_or(Span::ZERO, |at| at.since(now));
             tokio::select! {
                 biased;
-                _ = shutdown.wait_for(|stop| *stop) => return,
-                changed = self.source.changed() => if changed.is_err() { return },
+                _ = shutdown.wait_for(|stop| *stop) => return Ok(()),
+                changed = self.source.changed() => changed.map_err(|_| SourceEnded)?,
                 () = self.edge.credentials_changed() => {}
                 () = self.clock.sleep(pause) => {}
             }

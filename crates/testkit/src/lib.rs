@@ -10,4 +10,5 @@ pub mod bypass;
 pub mod client;
 pub mod oracle;
 pub mod process;
+pub mod usage;
 pub mod wait;

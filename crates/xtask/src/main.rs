@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod bench;
 mod borders;
 mod run;
 mod test;
@@ -25,6 +26,8 @@ enum Chore {
         #[arg(long)]
         all: bool,
     },
+    /// Processor time of a request beside nginx, and of `check`; writes docs/performance.md.
+    Bench,
     /// Rewrite every generated file and every stored test result, for review as a diff.
     Rewrite,
 }
@@ -32,6 +35,7 @@ enum Chore {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().chore {
         Chore::Test { all } => test::test(all),
+        Chore::Bench => bench::bench(),
         Chore::Rewrite => test::rewrite(),
     };
     match outcome {

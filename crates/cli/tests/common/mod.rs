@@ -11,40 +11,40 @@ use std::{
 use tempfile::TempDir;
 use testkit::process::Portcullis;
 
-pub const PROGRAM: &str = env!("CARGO_BIN_EXE_portcullis");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_portcullis");
 
 /// A folder of manifests and a data directory, both gone with the test.
-pub struct Place {
+pub(crate) struct Place {
     dir: TempDir,
 }
 
 impl Place {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().expect("a folder for the test");
         fs::create_dir(dir.path().join("manifests")).expect("a folder for manifests");
         Self { dir }
     }
 
-    pub fn manifests(&self) -> PathBuf {
+    pub(crate) fn manifests(&self) -> PathBuf {
         self.dir.path().join("manifests")
     }
 
-    pub fn data(&self) -> PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         self.dir.path().join("data")
     }
 
     /// Writes a manifest as editors do: whole, then renamed into place.
-    pub fn write(&self, name: &str, text: &str) {
+    pub(crate) fn write(&self, name: &str, text: &str) {
         let draft = self.dir.path().join("draft");
         fs::write(&draft, text).expect("it is written");
         fs::rename(draft, self.manifests().join(name)).expect("it is put in place");
     }
 
-    pub fn remove(&self, name: &str) {
+    pub(crate) fn remove(&self, name: &str) {
         fs::remove_file(self.manifests().join(name)).expect("it was there");
     }
 
-    pub fn arguments(&self, more: &[&str]) -> Vec<String> {
+    pub(crate) fn arguments(&self, more: &[&str]) -> Vec<String> {
         let mut arguments: Vec<String> = ["up", "-o", "json", "-f"].map(str::to_owned).to_vec();
         arguments.push(self.manifests().display().to_string());
         arguments.push("--data-dir".to_owned());
@@ -57,22 +57,22 @@ impl Place {
         arguments
     }
 
-    pub fn up(&self, more: &[&str]) -> Portcullis {
+    pub(crate) fn up(&self, more: &[&str]) -> Portcullis {
         Portcullis::start(Path::new(PROGRAM), &self.arguments(more))
     }
 }
 
 /// `--service` for a Service of the default namespace.
-pub fn service(name: &str, address: SocketAddr) -> String {
+pub(crate) fn service(name: &str, address: SocketAddr) -> String {
     format!("default/{name}:80={address}")
 }
 
-pub fn service_object(name: &str) -> String {
+pub(crate) fn service_object(name: &str) -> String {
     format!("apiVersion: v1\nkind: Service\nmetadata: {{name: {name}}}\nspec: {{ports: [{{port: 80}}]}}\n---\n")
 }
 
 /// An Ingress of our class with one Prefix path.
-pub fn ingress(name: &str, host: &str, path: &str, modules: &str, backend: &str) -> String {
+pub(crate) fn ingress(name: &str, host: &str, path: &str, modules: &str, backend: &str) -> String {
     let annotations = if modules.is_empty() {
         String::new()
     } else {
@@ -85,13 +85,13 @@ pub fn ingress(name: &str, host: &str, path: &str, modules: &str, backend: &str)
     )
 }
 
-pub fn policy(name: &str, allow: &[&str]) -> String {
+pub(crate) fn policy(name: &str, allow: &[&str]) -> String {
     let rules: String = allow.iter().map(|cidr| format!("  - {{cidr: {cidr}, action: allow}}\n")).collect();
     format!("apiVersion: ingress.k8s.ngrok.com/v1alpha1\nkind: IPPolicy\nmetadata: {{name: {name}}}\nspec:\n  rules:\n{rules}---\n")
 }
 
 /// A module set with IP policies (none: no restriction) and a request header that names the set.
-pub fn module_set(name: &str, policies: &[&str]) -> String {
+pub(crate) fn module_set(name: &str, policies: &[&str]) -> String {
     let restriction = if policies.is_empty() {
         String::new()
     } else {
