@@ -4,7 +4,7 @@ use std::{
     io,
     net::SocketAddr,
     path::Path,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     thread::{self, JoinHandle},
 };
 
@@ -70,33 +70,31 @@ impl Proxy {
         let (logger, writer) = Logger::start(options.access_log, options.limits.log_lines)
             .map_err(StartError::System)?;
         let (stop, stopped) = watch::channel(false);
-        let mut running = Running {
-            https,
-            http,
-            authority,
-            metrics: Vec::new(),
-            stop,
-            threads: Vec::new(),
-            writer,
-        };
+        let mut metrics = Vec::with_capacity(workers);
+        let mut threads = Vec::with_capacity(workers + 1);
         for (number, (https, http)) in https_listeners.into_iter().zip(http_listeners).enumerate() {
-            let metrics = WorkerMetrics::new();
-            running.metrics.push(Arc::clone(&metrics));
+            metrics.push(WorkerMetrics::new());
             let start = Start {
                 shared: Arc::clone(&shared),
                 store: store.clone(),
-                metrics,
+                metrics: Arc::clone(&metrics[number]),
                 logger: logger.clone(),
                 https,
                 http,
                 seed: seed().map_err(StartError::System)?,
                 stop: stopped.clone(),
             };
-            running
-                .threads
-                .push(spawn(number, start).map_err(StartError::System)?);
+            threads.push(spawn(number, start).map_err(StartError::System)?);
         }
-        Ok(running)
+        threads.extend(writer);
+        Ok(Running {
+            https,
+            http,
+            authority,
+            metrics,
+            stop,
+            threads: Mutex::new(threads),
+        })
     }
 }
 
@@ -134,8 +132,8 @@ pub struct Running {
     authority: Arc<Authority>,
     metrics: Vec<Arc<WorkerMetrics>>,
     stop: watch::Sender<bool>,
-    threads: Vec<JoinHandle<()>>,
-    writer: Option<JoinHandle<()>>,
+    /// The workers, and behind them the access log's writer, which ends when none can log.
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Running {
@@ -158,14 +156,11 @@ impl Running {
     }
 
     /// Drains and waits until all has ended. Blocks the thread.
-    pub fn shutdown(mut self) {
+    pub fn shutdown(&self) {
         self.drain();
-        // The log's writer ends when no worker can log any more.
-        for worker in std::mem::take(&mut self.threads)
-            .into_iter()
-            .chain(self.writer.take())
-        {
-            if worker.join().is_err() {
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        for thread in threads.drain(..) {
+            if thread.join().is_err() {
                 tracing::error!("a thread of the edge ended by a panic");
             }
         }
