@@ -3,7 +3,7 @@
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -53,9 +53,16 @@ pub(crate) struct Key {
 #[derive(Debug, Default)]
 struct State {
     current: Option<Secret>,
-    /// The key that the edge refused last; the file is read again before every call until it
-    /// holds another.
-    refused: Option<Secret>,
+    trouble: Option<Trouble>,
+}
+
+/// Why the file is read again before every call.
+#[derive(Debug)]
+enum Trouble {
+    /// The edge refused this key last.
+    Refused(Secret),
+    /// There was no key to be had.
+    Missing,
 }
 
 impl Key {
@@ -66,53 +73,58 @@ impl Key {
         }
     }
 
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The key for the next call.
     pub(crate) fn get(&self) -> Result<Secret, KeyError> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (Some(key), None) = (&state.current, &state.refused) {
+        let mut state = self.state();
+        if let (Some(key), None) = (&state.current, &state.trouble) {
             return Ok(key.clone());
         }
         let key = match &self.source {
-            KeySource::Text(key) => key.clone(),
-            KeySource::File(path) => read(path)?,
+            KeySource::Text(key) => Ok(key.clone()),
+            KeySource::File(path) => read(path),
         };
-        state.current = Some(key.clone());
-        Ok(key)
+        match (&key, &state.trouble) {
+            (Err(_), _) => state.trouble = Some(Trouble::Missing),
+            (Ok(key), Some(Trouble::Refused(refused))) if key == refused => {}
+            // Another key than the refused one: nobody need be woken for it again.
+            (Ok(key), _) => {
+                state.current = Some(key.clone());
+                state.trouble = None;
+            }
+        }
+        key
     }
 
     /// The edge answered a call with this key: it is good.
     pub(crate) fn accepted(&self) {
-        self.state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .refused = None;
+        self.state().trouble = None;
     }
 
     /// The edge refused this key.
     pub(crate) fn refused(&self, key: Secret) {
-        self.state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .refused = Some(key);
+        self.state().trouble = Some(Trouble::Refused(key));
     }
 
-    /// Returns when the file holds another key than the one that was refused last (R7).
+    /// Returns when the file holds another key than the one that was refused last (R7). Never,
+    /// while none is refused: whoever waits for this waits for nothing else to do.
     pub(crate) async fn changed(&self) {
         let KeySource::File(path) = &self.source else {
             return std::future::pending().await;
         };
-        loop {
-            let refused = self
-                .state
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .refused
-                .clone();
-            match (read(path), refused) {
-                (Ok(_), None) => return,
-                (Ok(key), Some(refused)) if key != refused => return,
-                (Ok(_) | Err(_), _) => tokio::time::sleep(LOOK_AGAIN).await,
-            }
+        while !self.is_mended_by(path) {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    fn is_mended_by(&self, path: &Path) -> bool {
+        match &self.state().trouble {
+            None => false,
+            Some(Trouble::Missing) => read(path).is_ok(),
+            Some(Trouble::Refused(refused)) => read(path).is_ok_and(|key| key != *refused),
         }
     }
 }
@@ -153,9 +165,13 @@ mod tests {
             "one",
             "a good key is kept"
         );
+        let nothing_to_do = tokio::time::timeout(Duration::from_secs(60), key.changed());
+        assert!(nothing_to_do.await.is_err(), "no key is refused");
         key.refused(Secret::new("one".into()));
         key.changed().await;
         assert_eq!(key.get().expect("a key").expose(), "two");
+        let woken_once = tokio::time::timeout(Duration::from_secs(60), key.changed());
+        assert!(woken_once.await.is_err(), "the new key is in use");
         key.refused(Secret::new("two".into()));
         let waiting = tokio::time::timeout(Duration::from_secs(60), key.changed());
         assert!(
@@ -166,5 +182,13 @@ mod tests {
         assert!(matches!(key.get(), Err(KeyError::NoKey { .. })));
         std::fs::remove_file(&path).expect("removed");
         assert!(matches!(key.get(), Err(KeyError::File { .. })));
+        let waiting = tokio::time::timeout(Duration::from_secs(60), key.changed());
+        assert!(waiting.await.is_err(), "there is no file");
+        std::fs::write(&path, "three").expect("written");
+        key.changed().await;
+        assert_eq!(key.get().expect("a key").expose(), "three");
+        key.accepted();
+        let nothing_to_do = tokio::time::timeout(Duration::from_secs(60), key.changed());
+        assert!(nothing_to_do.await.is_err(), "no key is refused");
     }
 }
