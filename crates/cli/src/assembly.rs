@@ -4,7 +4,7 @@ use std::{
     net::SocketAddr,
     num::NonZeroUsize,
     path::{Path, PathBuf},
-    sync::{Arc, atomic::AtomicBool},
+    sync::Arc,
     time::Duration,
 };
 
@@ -17,7 +17,7 @@ use edge_state::{
 use edge_store::Store;
 use model::{secret::Secret, status::Status, time::Span};
 use telemetry::{
-    admin::{Admin, Authorise},
+    admin::{Admin, Authorise, Ready},
     metrics::{Figure, Metrics, Sample, Value},
 };
 use tokio::{net::TcpListener, sync::watch};
@@ -51,8 +51,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) demo: bool,
     /// Whether backends on loopback may be dialled (`up`: the user's own machine).
     pub(crate) loopback: bool,
-    /// Further listeners of this process, never dialled.
-    pub(crate) own: Vec<SocketAddr>,
+    /// The admin listener of this process, never dialled.
+    pub(crate) admin: SocketAddr,
 }
 
 pub(crate) const fn duration(span: Span) -> Duration {
@@ -74,7 +74,8 @@ pub(crate) async fn start_edge(
             flags.api
         );
     }
-    if setting.demo && !(flags.https.ip().is_loopback() && flags.http.ip().is_loopback() && flags.api.ip().is_loopback()) {
+    let listeners = [flags.https, flags.http, flags.api, setting.admin];
+    if setting.demo && !listeners.iter().all(|address| address.ip().is_loopback()) {
         bail!("--demo is for trying things out and listens on loopback only");
     }
     let mut options = edge_store::Options::new(setting.data_dir.to_owned());
@@ -85,8 +86,7 @@ pub(crate) async fn start_edge(
         .await
         .with_context(|| format!("--api {} cannot be listened on", flags.api))?;
     let api = api_listener.local_addr()?;
-    let mut own = setting.own;
-    own.push(api);
+    let own = vec![setting.admin, api];
     let proxy = Proxy::start(&store, proxy_options(flags, setting.data_dir, setting.loopback, own)?)?;
     let mut api_options = edge_api_server::Options::new(capabilities());
     api_options.tls = tls;
@@ -240,7 +240,7 @@ fn samples(metrics: &edge_proxy::Metrics) -> Vec<Sample> {
 pub(crate) struct AdminSetting {
     pub(crate) names: Vec<String>,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) ready: Arc<AtomicBool>,
+    pub(crate) ready: Ready,
     pub(crate) status: Option<watch::Receiver<Arc<Status>>>,
     pub(crate) store: Option<Store>,
 }

@@ -4,7 +4,10 @@ use std::{
     net::SocketAddr,
     path::PathBuf,
     pin::Pin,
-    sync::{Arc, atomic::AtomicBool},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use anyhow::{Context as _, bail};
@@ -107,7 +110,10 @@ impl Control {
             AdminSetting {
                 names: Vec::new(),
                 metrics: running.metrics.clone(),
-                ready: running.ready.clone(),
+                ready: Arc::new({
+                    let ready = running.ready.clone();
+                    move || ready.load(Ordering::Acquire)
+                }),
                 status: Some(running.status.clone()),
                 store: None,
             },

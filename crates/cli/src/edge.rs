@@ -1,10 +1,6 @@
 //! `portcullis edge`: an edge alone.
 
-use std::{
-    net::SocketAddr,
-    path::PathBuf,
-    sync::{Arc, atomic::AtomicBool},
-};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use clap::Args;
 use serde_json::json;
@@ -50,7 +46,7 @@ impl Edge {
         let admin_listener = bind_admin(self.admin).await?;
         let admin = admin_listener.local_addr()?;
         let setting =
-            Setting { data_dir: &data_dir, demo: false, loopback: false, own: vec![admin] };
+            Setting { data_dir: &data_dir, demo: false, loopback: false, admin };
         let edge = start_edge(&self.edge, setting, shutdown.clone()).await?;
         let metrics = Arc::new(Metrics::new());
         add_proxy_figures(&metrics, &edge.proxy);
@@ -59,8 +55,12 @@ impl Edge {
             AdminSetting {
                 names: self.edge.api_names.clone(),
                 metrics,
-                // The stored state is served from the first moment.
-                ready: Arc::new(AtomicBool::new(true)),
+                // The stored state is served from the first moment; what cannot be saved cannot
+                // be changed.
+                ready: Arc::new({
+                    let store = edge.store.saving();
+                    move || *store.borrow()
+                }),
                 status: None,
                 store: Some(edge.store.clone()),
             },
@@ -77,7 +77,12 @@ impl Edge {
             Running::Text => output::print_lines(&[
                 format!("HTTPS    https://{}", edge.proxy.https),
                 format!("HTTP     http://{} (redirects)", edge.proxy.http),
-                format!("API      http://{}   key: {}", edge.api, paths::api_key(&data_dir).display()),
+                format!(
+                    "API      {}://{}   key: {}",
+                    if self.edge.api_tls_cert.is_some() { "https" } else { "http" },
+                    edge.api,
+                    paths::api_key(&data_dir).display()
+                ),
                 format!("admin    http://{admin}/metrics"),
                 format!("trust    {} for hosts without a certificate of their own", edge.ca.display()),
             ])?,

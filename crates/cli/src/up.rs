@@ -1,6 +1,10 @@
 //! `portcullis up`: controller and edge in one process, from files to open routes.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{Arc, atomic::Ordering},
+};
 
 use clap::Args;
 use controller::{events::Event, reconcile::Options};
@@ -65,7 +69,7 @@ impl Up {
         let admin_listener = bind_admin(self.admin).await?;
         let admin = admin_listener.local_addr()?;
         let setting =
-            Setting { data_dir: &data_dir, demo: self.demo, loopback: true, own: vec![admin] };
+            Setting { data_dir: &data_dir, demo: self.demo, loopback: true, admin };
         let edge = start_edge(&self.edge, setting, shutdown.clone()).await?;
         let token = paths::read_key(&paths::controller_key(&data_dir))?;
         let options = Options {
@@ -111,7 +115,10 @@ impl Up {
             AdminSetting {
                 names: self.edge.api_names.clone(),
                 metrics: running.metrics.clone(),
-                ready: running.ready.clone(),
+                ready: Arc::new({
+                    let (controller, store) = (running.ready.clone(), edge.store.saving());
+                    move || controller.load(Ordering::Acquire) && *store.borrow()
+                }),
                 status: Some(running.status.clone()),
                 store: Some(edge.store.clone()),
             },

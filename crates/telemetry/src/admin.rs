@@ -1,12 +1,6 @@
 //! The admin listener: `/metrics`, `/livez`, `/readyz`, `/status`.
 
-use std::{
-    net::IpAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::{net::IpAddr, sync::Arc};
 
 use axum::{
     Router,
@@ -24,13 +18,16 @@ use crate::metrics::Metrics;
 /// Whether a request may read `/status`, from its headers.
 pub type Authorise = Arc<dyn Fn(&HeaderMap) -> bool + Send + Sync>;
 
+/// Whether the process can do its work at this moment.
+pub type Ready = Arc<dyn Fn() -> bool + Send + Sync>;
+
 /// What the admin listener shows.
 #[derive(Clone)]
 pub struct Admin {
     /// The process's metrics.
     pub metrics: Arc<Metrics>,
-    /// Set once the first complete table is served, cleared while the process cannot do its work.
-    pub ready: Arc<AtomicBool>,
+    /// True once the first complete table is served, and not while the process cannot do its work.
+    pub ready: Ready,
     /// The controller's status, where there is a controller.
     pub status: Option<watch::Receiver<Arc<Status>>>,
     /// Who may read the status where the listener is not on loopback.
@@ -102,7 +99,7 @@ async fn metrics(State(admin): State<Admin>) -> Response {
 }
 
 async fn ready(State(admin): State<Admin>) -> Response {
-    if admin.ready.load(Ordering::Acquire) {
+    if (admin.ready)() {
         "ready\n".into_response()
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "not ready\n").into_response()
