@@ -202,11 +202,11 @@ async fn http_1<IO: AsyncRead + AsyncWrite + Unpin + 'static>(peer: Rc<Peer>, st
     let Some(Ok(parts)) = until_cut(&peer.control, connection).await else {
         return;
     };
-    let guard = parts.io.into_inner();
+    let (stream, held) = parts.io.into_inner().into_parts();
     let tunnel = peer.tunnel.borrow_mut().take();
     match tunnel {
-        Some(tunnel) => tunnel.run(worker, guard.into_inner(), parts.read_buf).await,
-        None => linger(guard.into_inner()).await,
+        Some(tunnel) => tunnel.run(worker, stream, &[&parts.read_buf, &held]).await,
+        None => linger(stream).await,
     }
 }
 
@@ -314,6 +314,6 @@ pub(crate) async fn http(worker: Rc<Worker>, stream: TcpStream, _: SocketAddr) {
         .serve_connection(TokioIo::new(guard), service)
         .without_shutdown();
     if let Some(Ok(parts)) = until_cut(&control, connection).await {
-        linger(parts.io.into_inner().into_inner()).await;
+        linger(parts.io.into_inner().into_parts().0).await;
     }
 }

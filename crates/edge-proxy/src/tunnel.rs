@@ -32,12 +32,12 @@ pub(crate) struct Tunnel {
 }
 
 impl Tunnel {
-    /// Passes bytes until it ends. `read` is what the client said behind its request.
+    /// Passes bytes until it ends. `read` is what the client said behind its request, in pieces.
     pub(crate) async fn run<IO: AsyncRead + AsyncWrite + Unpin>(
         self,
         worker: &Rc<Worker>,
         client: IO,
-        read: Bytes,
+        read: &[&[u8]],
     ) {
         let Self {
             mut backend,
@@ -54,7 +54,9 @@ impl Tunnel {
         };
         let pass = async {
             client.write_all(&from_backend).await?;
-            backend.write_all(&read).await?;
+            for piece in read {
+                backend.write_all(piece).await?;
+            }
             tokio::io::copy_bidirectional(&mut client, &mut backend).await
         };
         match until_cut(&flight, pass).await {

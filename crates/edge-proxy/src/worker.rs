@@ -275,14 +275,17 @@ async fn revoke(worker: Rc<Worker>) {
         Arc::clone(&worker.shared),
         grace(worker.shared.revoke_grace),
     );
-    while revisions.changed().await.is_ok() {
+    loop {
+        let more = revisions.changed().await.is_ok();
         let published = worker.store.current();
         worker
             .flights
             .each(|flight| flight.judge_again(&published.table, &shared.defences, grace));
+        if !more {
+            // The store has ended, or there is none: what it published last stays in force.
+            return std::future::pending().await;
+        }
     }
-    // The store has ended, or there is none: what was published last stays in force.
-    std::future::pending().await
 }
 
 /// The grace less what it takes to notice that it is over: a promise of 5 s is kept within 5 s.

@@ -360,3 +360,25 @@ fn a_refusal_reaches_a_client_that_is_still_sending() {
         503
     );
 }
+
+#[test]
+fn what_is_said_right_behind_an_upgrade_is_heard_when_it_is_granted() {
+    let backend = Backend::start("app");
+    let edge = edge_with(backend.address);
+    let mut connection = edge.client().open("a.example").expect("a connection");
+    let head = "GET / HTTP/1.1\r\nhost: a.example\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+                sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    // A masked text frame, and its echo (RFC 6455 section 5.7).
+    connection
+        .write_all(&[head.as_bytes(), b"\x81\x82\0\0\0\0hi"].concat())
+        .expect("sent");
+    assert_eq!(
+        read_answer(&mut connection, "GET")
+            .expect("an answer")
+            .status,
+        101
+    );
+    let mut echo = [0; 4];
+    connection.read_exact(&mut echo).expect("an echo");
+    assert_eq!(&echo, b"\x81\x02hi");
+}

@@ -89,8 +89,9 @@ impl<IO> Guard<IO> {
         }
     }
 
-    pub(crate) fn into_inner(self) -> IO {
-        self.io
+    /// The bare connection, and what was read of it and not handed on.
+    pub(crate) fn into_parts(self) -> (IO, BytesMut) {
+        (self.io, self.held)
     }
 
     /// Judges bytes that follow those handed on; returns how many of them may be handed on now,
