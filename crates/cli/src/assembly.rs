@@ -102,11 +102,7 @@ impl Edge {
     pub(crate) async fn stop(self) -> anyhow::Result<()> {
         let Self { store, proxy, api: _, ca: _, api_task } = self;
         proxy.drain();
-        let proxy_done = tokio::task::spawn_blocking(move || {
-            if let Some(proxy) = Arc::into_inner(proxy) {
-                proxy.shutdown();
-            }
-        });
+        let proxy_done = tokio::task::spawn_blocking(move || proxy.shutdown());
         api_task.await.context("the API listener panicked")??;
         proxy_done.await.context("the data plane panicked")?;
         store.stop().await;
