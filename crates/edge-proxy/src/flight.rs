@@ -269,7 +269,7 @@ impl Flight {
         if overdue(&self.revoked_since, now, grace) {
             self.cut(Cut::Revoked);
         } else if overdue(&self.client_since, now, timeouts.client)
-            || overdue(&self.taking_since, now, timeouts.client)
+            || overdue(&self.taking_since, now, timeouts.stalled)
         {
             self.cut(Cut::Client);
         } else if !client_waits && overdue(&self.backend_since, now, backend_limit) {

@@ -91,6 +91,9 @@ pub struct Timeouts {
     pub idle: Duration,
     /// The client's next bytes: of a request body, or its taking of an answer.
     pub client: Duration,
+    /// An HTTP/2 stream of whose answer the client takes nothing, as players do that are paused.
+    /// Its connection ends with it, since the codec cannot be told to end the stream alone.
+    pub stalled: Duration,
     /// A connection to a backend.
     pub connect: Duration,
     /// The head of a backend's answer, from the last byte sent to it.
@@ -110,6 +113,7 @@ impl Default for Timeouts {
             head: Duration::from_secs(10),
             idle: Duration::from_secs(75),
             client: Duration::from_secs(60),
+            stalled: Duration::from_secs(600),
             connect: Duration::from_secs(5),
             backend_head: Duration::from_secs(120),
             backend_body: Duration::from_secs(120),

@@ -275,7 +275,7 @@ fn streams_that_are_opened_and_reset_end_their_connection_and_nothing_else() {
 
 #[test]
 fn a_stream_whose_client_takes_nothing_is_let_go() {
-    let edge = Edge::start_with(|options| options.timeouts.client = Duration::from_millis(600));
+    let edge = Edge::start_with(|options| options.timeouts.stalled = Duration::from_millis(600));
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let app = edge.backend("app", &[listener.local_addr().expect("bound")]);
     edge.declare(host("a.example").route(prefix("/").to(&app)));
