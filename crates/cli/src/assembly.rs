@@ -49,8 +49,9 @@ pub(crate) struct Edge {
 pub(crate) struct Setting<'a> {
     pub(crate) data_dir: &'a Path,
     pub(crate) demo: bool,
-    /// Whether backends on loopback may be dialled (`up`: the user's own machine).
-    pub(crate) loopback: bool,
+    /// Whether a controller runs in this process (`up`): no other may take over, and backends on
+    /// loopback, the user's own machine, may be dialled.
+    pub(crate) own_controller: bool,
     /// The admin listener of this process, never dialled.
     pub(crate) admin: SocketAddr,
 }
@@ -87,10 +88,11 @@ pub(crate) async fn start_edge(
         .with_context(|| format!("--api {} cannot be listened on", flags.api))?;
     let api = api_listener.local_addr()?;
     let own = vec![setting.admin, api];
-    let proxy = Proxy::start(&store, proxy_options(flags, setting.data_dir, setting.loopback, own)?)?;
+    let proxy = Proxy::start(&store, proxy_options(flags, setting.data_dir, setting.own_controller, own)?)?;
     let mut api_options = edge_api_server::Options::new(capabilities());
     api_options.tls = tls;
     api_options.names.clone_from(&flags.api_names);
+    api_options.own_controller = setting.own_controller;
     let served = edge_api_server::serve(api_listener, store.clone(), api_options, shutdown);
     let api_task = tokio::spawn(async move { served.await.context("the API listener failed") });
     let ca = proxy.authority_certificate().to_owned();

@@ -46,7 +46,7 @@ impl Edge {
         let admin_listener = bind_admin(self.admin).await?;
         let admin = admin_listener.local_addr()?;
         let setting =
-            Setting { data_dir: &data_dir, demo: false, loopback: false, admin };
+            Setting { data_dir: &data_dir, demo: false, own_controller: false, admin };
         let edge = start_edge(&self.edge, setting, shutdown.clone()).await?;
         let metrics = Arc::new(Metrics::new());
         add_proxy_figures(&metrics, &edge.proxy);

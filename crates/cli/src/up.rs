@@ -69,7 +69,7 @@ impl Up {
         let admin_listener = bind_admin(self.admin).await?;
         let admin = admin_listener.local_addr()?;
         let setting =
-            Setting { data_dir: &data_dir, demo: self.demo, loopback: true, admin };
+            Setting { data_dir: &data_dir, demo: self.demo, own_controller: true, admin };
         let edge = start_edge(&self.edge, setting, shutdown.clone()).await?;
         let token = paths::read_key(&paths::controller_key(&data_dir))?;
         let options = Options {

@@ -89,7 +89,7 @@ pub fn check(inputs: &Inputs<'_>, plan: &Plan) -> Result<(), Violation> {
     }
     let checker = Checker::new(inputs, plan);
     for (host, wildcard) in checker.cells() {
-        checker.cell(host, wildcard)?;
+        checker.cell(host, wildcard.as_ref())?;
     }
     Ok(())
 }
@@ -171,11 +171,8 @@ impl<'a> Checker<'a> {
             .collect()
     }
 
-    fn cell(&self, host: &HostPattern, wildcard: Option<HostPattern>) -> Result<(), Violation> {
-        let hosts: Vec<&HostPattern> = [Some(host), wildcard.as_ref()]
-            .into_iter()
-            .flatten()
-            .collect();
+    fn cell(&self, host: &HostPattern, wildcard: Option<&HostPattern>) -> Result<(), Violation> {
+        let hosts: Vec<&HostPattern> = [Some(host), wildcard].into_iter().flatten().collect();
         let on_edges: BTreeSet<usize> = hosts
             .iter()
             .filter_map(|host| self.touched.get(host))

@@ -88,20 +88,32 @@ pub struct Rejections {
 struct Rejected {
     digest: Option<Digest>,
     message: String,
+    /// Not even closed would the edge have it.
+    unstaged: bool,
 }
 
 impl Rejections {
-    /// Remembers that the edge refused a step. `route` is the one that the edge's answer named.
+    /// Remembers that the edge refused a step. `route` is the one that the edge's answer named:
+    /// only that one is to blame (R15). Without a name all that the step opens are, and if it
+    /// opens none, the step itself.
     pub fn remember(&mut self, step: &Step, route: Option<&RouteKey>, message: &str) {
-        let named = route.filter(|key| step.opens.contains_key(*key));
-        for (key, digest) in &step.opens {
-            if named.is_none_or(|only| only == key) {
-                let rejected = Rejected {
-                    digest: *digest,
-                    message: message.to_owned(),
-                };
+        let reject = |digest, unstaged| Rejected {
+            digest,
+            message: message.to_owned(),
+            unstaged,
+        };
+        if let Some(key) = route.filter(|key| step.concerns.contains(*key)) {
+            let rejected = match (step.opens.get(key), step.staged_digest(key)) {
+                (Some(digest), _) => Some(reject(*digest, false)),
+                (None, staged) => staged.map(|digest| reject(digest, true)),
+            };
+            if let Some(rejected) = rejected {
                 self.routes.insert(key.clone(), rejected);
+                return;
             }
+        }
+        for (key, digest) in &step.opens {
+            self.routes.insert(key.clone(), reject(*digest, false));
         }
         if step.opens.is_empty() {
             self.commands
@@ -116,7 +128,7 @@ impl Rejections {
                 .hosts
                 .get(host)
                 .and_then(|host| host.routes.get(place))
-                .is_some_and(|route| route.digest == rejected.digest)
+                .is_some_and(|route| rejected.is_about(route.digest))
         });
     }
 
@@ -141,10 +153,21 @@ impl Rejections {
     /// What the edge said of this declaration of a route.
     #[must_use]
     pub fn of_route(&self, key: &RouteKey, digest: Option<Digest>) -> Option<&str> {
-        self.routes
+        let rejected = self
+            .routes
             .get(key)
-            .filter(|rejected| rejected.digest == digest)
-            .map(|rejected| rejected.message.as_str())
+            .filter(|rejected| rejected.is_about(digest))?;
+        Some(&rejected.message)
+    }
+
+    /// What the edge said when it would not even have this route closed.
+    #[must_use]
+    pub fn of_staging(&self, key: &RouteKey, digest: Option<Digest>) -> Option<&str> {
+        let rejected = self
+            .routes
+            .get(key)
+            .filter(|rejected| rejected.is_about(digest))?;
+        rejected.unstaged.then_some(rejected.message.as_str())
     }
 
     /// What the edge said of this very step.
@@ -161,5 +184,13 @@ impl Rejections {
     /// The text of a step without what changes by itself: the expected generation.
     fn command_key(step: &Step) -> Digest {
         Digest(Sha256::digest(step.content_text()).into())
+    }
+}
+
+impl Rejected {
+    /// Whether it was this declaration. One that could not be read whole may be: it says no more
+    /// than the route's place.
+    fn is_about(&self, digest: Option<Digest>) -> bool {
+        self.digest == digest || (self.unstaged && digest.is_none())
     }
 }

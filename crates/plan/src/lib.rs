@@ -12,6 +12,7 @@ mod mutation;
 mod oracle;
 mod piecewise;
 mod planner;
+mod record;
 mod replace;
 mod report;
 mod step;

@@ -17,7 +17,8 @@ use model::{
 use crate::{
     content::{Content, without_secrets},
     draft::{About, Draft, Placed},
-    target::{Goal, HostTarget, RouteTarget, same_record},
+    record::same_record,
+    target::{Goal, HostTarget, RouteTarget},
     upkeep::Made,
     world::World,
 };
@@ -39,8 +40,8 @@ pub(crate) fn steps(
     }
     let demands_change = edge.demands() != target.demands;
     #[cfg(test)]
-    let demands_change = demands_change
-        && !world.mutated(crate::mutation::Mutation::OpenBeforeDemands);
+    let demands_change =
+        demands_change && !world.mutated(crate::mutation::Mutation::OpenBeforeDemands);
     let mut placed = Placed::Needless;
     for route in &target.routes {
         let mut chain = Chain {
@@ -196,8 +197,13 @@ impl Chain<'_, '_, '_> {
         #[cfg(test)]
         if route.actual.is_none()
             && route.goal == Goal::Closed
-            && self.world.mutated(crate::mutation::Mutation::SkipInsteadOfStage)
+            && self
+                .world
+                .mutated(crate::mutation::Mutation::SkipInsteadOfStage)
         {
+            return;
+        }
+        if route.actual.is_none() && route.goal == Goal::Absent {
             return;
         }
         let Some(actual) = route.actual else {
@@ -258,13 +264,13 @@ impl Chain<'_, '_, '_> {
     /// next plan deletes it (R5).
     fn delete(&mut self, actual: &Route) {
         let place = &self.route.key.1;
-        let uncovered = |other: &&RouteTarget<'_>| place.is_narrower_than(&other.key.1);
-        let ready = self
-            .target
-            .routes
-            .iter()
-            .filter(uncovered)
-            .all(|other| self.target.is_ready(other));
+        // What the route covers must be answered as declared without it: by what is broader, and
+        // by whatever is declared for some of it and does not stand yet.
+        let ready = self.target.routes.iter().all(|other| {
+            let stands = other.actual.is_some() || other.goal == Goal::Absent;
+            let broader = place.is_narrower_than(&other.key.1);
+            (stands || !place.intersects(&other.key.1)) && (!broader || self.target.is_ready(other))
+        });
         #[cfg(test)]
         let ready = ready || self.world.mutated(crate::mutation::Mutation::DeleteEarly);
         if !ready {

@@ -65,13 +65,10 @@ fn targets<'a>(world: &World<'a>) -> Targets<'a> {
         .collect()
 }
 
-/// The target of a host; on an edge that stages route by route, nothing broader than a route that
-/// does not stand yet opens or changes (R3).
+/// The target of a host. Nothing broader than a route that does not stand yet opens or changes
+/// (R3), unless both come with one step.
 fn target<'a>(world: &World<'a>, host: &'a HostPattern) -> HostTarget<'a> {
     let target = host_target(world, host, &Restraint::default());
-    if world.inputs.capabilities.atomicity == Atomicity::Replace {
-        return target;
-    }
     let unstaged = unstaged_routes(world, &target);
     if unstaged.is_empty() {
         return target;
@@ -84,13 +81,19 @@ fn unstaged_routes(world: &World<'_>, target: &HostTarget<'_>) -> Vec<Unstaged> 
     if world.mutated(crate::mutation::Mutation::SkipInsteadOfStage) {
         return Vec::new();
     }
+    let replaces = world.inputs.capabilities.atomicity == Atomicity::Replace;
     let missing = target.routes.iter().filter(|route| route.actual.is_none());
     missing
         .map(|route| Unstaged {
             key: route.key.clone(),
-            refused: target.actual.is_some() && piecewise::is_staging_refused(world, target, route),
+            refused: route.goal == Goal::Absent
+                || (!replaces
+                    && target.actual.is_some()
+                    && piecewise::is_staging_refused(world, target, route)),
             whole_host: false,
         })
+        // Where an edge is replaced as a whole, what can be staged stands with the rest of it.
+        .filter(|unstaged| !replaces || unstaged.refused)
         .collect()
 }
 
@@ -132,9 +135,7 @@ fn restrain_wildcards<'a>(
         let Some((host, target)) = targets.get_key_value(&wildcard) else {
             continue;
         };
-        if world.inputs.capabilities.atomicity != Atomicity::Replace {
-            restraint.unstaged.extend(unstaged_routes(world, target));
-        }
+        restraint.unstaged.extend(unstaged_routes(world, target));
         let (host, restrained) = (*host, host_target(world, host, &restraint));
         targets.insert(host, restrained);
     }

@@ -12,7 +12,8 @@ use model::{
 
 use crate::{
     draft::{About, Draft, Placed},
-    target::{Goal, HostTarget, RouteTarget, content_is, same_record},
+    record::{as_spec, same_record},
+    target::{Goal, HostTarget, RouteTarget, content_is},
     upkeep::Made,
     world::World,
 };
@@ -104,11 +105,12 @@ fn is_reached(target: &HostTarget<'_>) -> bool {
 }
 
 fn is_route_reached(route: &RouteTarget<'_>) -> bool {
-    route.actual.is_some_and(|actual| {
-        content_is(actual, &route.goal)
-            && same_record(actual.record.as_ref(), route.record.as_ref())
-            && without_texts(&actual.meta)
-    })
+    let Some(actual) = route.actual else {
+        return route.goal == Goal::Absent;
+    };
+    content_is(actual, &route.goal)
+        && same_record(actual.record.as_ref(), route.record.as_ref())
+        && without_texts(&actual.meta)
 }
 
 fn without_texts(meta: &Meta) -> bool {
@@ -165,7 +167,10 @@ fn replace(
 
 /// A route as it is to be.
 fn whole(
-    #[cfg_attr(not(test), expect(unused_variables, reason = "only tests plan wrongly"))]
+    #[cfg_attr(
+        not(test),
+        expect(unused_variables, reason = "only tests plan wrongly")
+    )]
     world: &World<'_>,
     route: &RouteTarget<'_>,
 ) -> Option<RouteSpec> {
@@ -208,7 +213,7 @@ fn closing(route: &RouteTarget<'_>) -> Option<RouteSpec> {
     if route.closes() {
         return Some(closed(route));
     }
-    let record = actual.record.as_ref().map(crate::target::as_spec);
+    let record = actual.record.as_ref().map(as_spec);
     Some(RouteSpec {
         record,
         ..as_it_is(route, actual)
@@ -253,10 +258,20 @@ fn as_it_is(route: &RouteTarget<'_>, actual: &Route) -> RouteSpec {
 /// What a policy changed in place would do to a route that only names it.
 #[cfg(test)]
 fn moved_with_its_policy(world: &World<'_>, mut spec: RouteSpec) -> RouteSpec {
-    let policies = spec.modules.ip_restriction.iter_mut().flat_map(|module| &mut module.policies);
+    let policies = spec
+        .modules
+        .ip_restriction
+        .iter_mut()
+        .flat_map(|module| &mut module.policies);
     for reference in policies {
         let standing = world.inputs.actual.ip_policies.get(&reference.id);
-        let name = standing.and_then(|policy| policy.meta.metadata.parse::<model::object::ObjectName>().ok());
+        let name = standing.and_then(|policy| {
+            policy
+                .meta
+                .metadata
+                .parse::<model::object::ObjectName>()
+                .ok()
+        });
         if let Some(id) = name.and_then(|name| world.policy_ids.get(&name)) {
             reference.id = id.clone();
         }

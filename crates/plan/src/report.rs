@@ -16,7 +16,8 @@ use model::host::HostPattern;
 use crate::{
     content::serves,
     inputs::RouteKey,
-    target::{Goal, HostTarget, RouteTarget, same_record},
+    record::same_record,
+    target::{Goal, HostTarget, RouteTarget},
     world::{Holder, World},
 };
 
@@ -231,7 +232,10 @@ fn of_route(target: &HostTarget<'_>, route: &RouteTarget<'_>) -> RouteReport {
         since: record.map(|record| record.since),
         serving: serving.map(|declared| declared.generation),
         wanted: wanted.map(|declared| declared.generation),
-        owner: route.record.as_ref().map(|record| record.owner.clone()),
+        owner: route
+            .declared
+            .map(|declared| declared.owner.clone())
+            .or_else(|| route.record.as_ref().map(|record| record.owner.clone())),
         id: route.actual.map(|_| route.id.clone()),
         notes,
     }
@@ -267,7 +271,7 @@ fn state(target: &HostTarget<'_>, route: &RouteTarget<'_>) -> RouteState {
 /// Whether something about it is still to be written.
 fn is_changing(target: &HostTarget<'_>, route: &RouteTarget<'_>) -> bool {
     let Some(actual) = route.actual else {
-        return true;
+        return route.goal != Goal::Absent;
     };
     let record = !same_record(actual.record.as_ref(), route.record.as_ref());
     let content = match &route.goal {

@@ -53,6 +53,16 @@ pub struct Step {
 }
 
 impl Step {
+    /// The declaration of a route that this step would have stand closed.
+    pub(crate) fn staged_digest(&self, key: &RouteKey) -> Option<Option<Digest>> {
+        let Command::ReplaceEdge(spec) = &self.command else {
+            return None;
+        };
+        let route = spec.routes.iter().find(|route| route.place == key.1)?;
+        let record = route.record.as_ref()?;
+        Some(record.wanted.as_ref().and_then(|wanted| wanted.digest))
+    }
+
     /// Everything that the command says, but the generation that it expects: that changes by
     /// itself.
     pub(crate) fn content_text(&self) -> String {
@@ -70,43 +80,117 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.command {
             Command::ReplaceEdge(spec) => {
-                write!(f, "replace edge {} {}", names(&spec.hosts), expected(spec.expected))?;
+                write!(
+                    f,
+                    "replace edge {} {}",
+                    names(&spec.hosts),
+                    expected(spec.expected)
+                )?;
                 spec.routes.iter().try_for_each(|route| {
                     let backend = route.backend.as_ref().map_or("closed", |b| b.id.as_str());
                     let kinds = kinds(&route.modules);
-                    let more = if route.also_refuse.is_empty() { "" } else { ", refusing more" };
+                    let more = if route.also_refuse.is_empty() {
+                        ""
+                    } else {
+                        ", refusing more"
+                    };
                     write!(f, "; {} [{kinds}] {backend}{more}", route.place)
                 })
             }
-            Command::CreateEdge { id, controller: _, patch } => {
+            Command::CreateEdge {
+                id,
+                controller: _,
+                patch,
+            } => {
                 let hosts = patch.hosts.as_ref().map(names).unwrap_or_default();
                 write!(f, "create edge {id} {hosts}")
             }
-            Command::UpdateEdge { id, expected: _, patch } => {
-                let EdgePatch { texts: _, hosts: _, tls_termination, mutual_tls } = patch;
-                write!(f, "update edge {id}: tls {tls_termination:?}, mutual tls {}", mutual_tls.is_some())
+            Command::UpdateEdge {
+                id,
+                expected: _,
+                patch,
+            } => {
+                let EdgePatch {
+                    texts: _,
+                    hosts: _,
+                    tls_termination,
+                    mutual_tls,
+                } = patch;
+                write!(
+                    f,
+                    "update edge {id}: tls {tls_termination:?}, mutual tls {}",
+                    mutual_tls.is_some()
+                )
             }
-            Command::DeleteEdgeModule { id, expected: _, kind } => {
+            Command::DeleteEdgeModule {
+                id,
+                expected: _,
+                kind,
+            } => {
                 write!(f, "delete edge module {id} {}", kind.name())
             }
-            Command::DeleteEdge { id, expected: at } => write!(f, "delete edge {id} {}", expected(*at)),
-            Command::CreateRoute { edge, expected: _, id, place, patch: _ } => {
+            Command::DeleteEdge { id, expected: at } => {
+                write!(f, "delete edge {id} {}", expected(*at))
+            }
+            Command::CreateRoute {
+                edge,
+                expected: _,
+                id,
+                place,
+                patch: _,
+            } => {
                 write!(f, "create route {id} {place} on {edge}")
             }
-            Command::UpdateRoute { edge: _, expected: _, id, patch } => {
+            Command::UpdateRoute {
+                edge: _,
+                expected: _,
+                id,
+                patch,
+            } => {
                 let backend = patch.backend.as_ref().map_or("as it is", |b| b.id.as_str());
-                write!(f, "update route {id}: [{}] {backend}", kinds(&patch.modules))
+                write!(
+                    f,
+                    "update route {id}: [{}] {backend}",
+                    kinds(&patch.modules)
+                )
             }
-            Command::DeleteRouteModule { edge: _, expected: _, id, kind } => {
+            Command::DeleteRouteModule {
+                edge: _,
+                expected: _,
+                id,
+                kind,
+            } => {
                 write!(f, "delete route module {id} {}", kind.name())
             }
-            Command::DeleteRouteBackend { edge: _, expected: _, id } => write!(f, "close route {id}"),
-            Command::DeleteRoute { edge: _, expected: _, id } => write!(f, "delete route {id}"),
-            Command::SetRecord { edge: _, expected: _, id, record } => {
+            Command::DeleteRouteBackend {
+                edge: _,
+                expected: _,
+                id,
+            } => write!(f, "close route {id}"),
+            Command::DeleteRoute {
+                edge: _,
+                expected: _,
+                id,
+            } => write!(f, "delete route {id}"),
+            Command::SetRecord {
+                edge: _,
+                expected: _,
+                id,
+                record,
+            } => {
                 write!(f, "set record {id}: {:?}", record.phase)
             }
-            Command::PutIpPolicy { id, metadata, rules, .. } => {
-                write!(f, "put ip policy {metadata} as {id}, {} rules", rules.0.len())
+            Command::PutIpPolicy {
+                id,
+                metadata,
+                rules,
+                ..
+            } => {
+                write!(
+                    f,
+                    "put ip policy {metadata} as {id}, {} rules",
+                    rules.0.len()
+                )
             }
             Command::DeleteIpPolicy { id } => write!(f, "delete ip policy {id}"),
             Command::PutBackend { id, endpoints, .. } => {
@@ -118,9 +202,18 @@ impl fmt::Display for Step {
             Command::DeleteBackend { id } => write!(f, "delete backend {id}"),
             Command::PutCertificate { id, .. } => write!(f, "put certificate {id}"),
             Command::DeleteCertificate { id } => write!(f, "delete certificate {id}"),
-            Command::PutDomain { host, namespace, declared, .. } => {
+            Command::PutDomain {
+                host,
+                namespace,
+                declared,
+                ..
+            } => {
                 let namespace = namespace.as_deref().unwrap_or("any");
-                let declared = if *declared { "declared" } else { "not declared" };
+                let declared = if *declared {
+                    "declared"
+                } else {
+                    "not declared"
+                };
                 write!(f, "put domain {host} of {namespace}, {declared}")
             }
             Command::DeleteDomain { id } => write!(f, "delete domain {id}"),
@@ -144,7 +237,11 @@ impl fmt::Display for Step {
 }
 
 fn names(hosts: &BTreeSet<HostPattern>) -> String {
-    hosts.iter().map(HostPattern::as_str).collect::<Vec<_>>().join(" ")
+    hosts
+        .iter()
+        .map(HostPattern::as_str)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn expected(at: Expected) -> String {
@@ -156,7 +253,12 @@ fn expected(at: Expected) -> String {
 }
 
 fn kinds<P>(modules: &Modules<P>) -> String {
-    modules.kinds().into_iter().map(ModuleKind::name).collect::<Vec<_>>().join(" ")
+    modules
+        .kinds()
+        .into_iter()
+        .map(ModuleKind::name)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 impl fmt::Display for Plan {

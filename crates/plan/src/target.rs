@@ -6,22 +6,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use edge_state::{
     capabilities::Atomicity,
     command::RecordSpec,
-    state::{Declared, Edge, Phase, PolicyRef, Record, Route},
+    state::{Edge, Phase, PolicyRef, Route},
 };
 use model::{
     declaration::{DeclaredHost, DeclaredRoute},
     host::HostPattern,
     id::{CertificateId, EdgeId, RouteId},
     module::EdgeDemands,
-    object::ObjectRef,
     place::Match,
 };
 
 use crate::{
     content::{Content, PolicyPut, access_part, newest_refusal, serves},
     inputs::RouteKey,
+    record::record,
     report::Note,
-    wish::{Hold, Reasoned, Wish, hold, wish},
+    wish::{Reasoned, Wish, hold, wish},
     world::{World, by_place, route_id},
 };
 
@@ -227,6 +227,12 @@ impl<'a> Candidate<'a> {
         declared: Option<&DeclaredHost>,
         restraint: &Restraint,
     ) {
+        if let Some(message) = self.staging_refusal(world) {
+            return self.set((
+                Wish::Leave,
+                BTreeSet::from([Note::RefusedByEdge { message }]),
+            ));
+        }
         if world.inputs.only_close && self.wish == Wish::Go {
             self.set((Wish::Rest, BTreeSet::from([Note::OnlyClosing])));
         }
@@ -257,16 +263,26 @@ impl<'a> Candidate<'a> {
             if !unstaged.refused {
                 return self.wait(note);
             }
-            let weakens = self.open().is_some_and(|route| {
+            let keeps_protection = self.open().is_some_and(|route| {
                 access_part(&route.modules) == access_part(&content.modules)
                     && edge.is_some_and(|edge| edge.demands() == content.demands)
             });
             let wish = match self.open() {
-                Some(route) if weakens => hold(world, route.record.as_ref(), note),
+                Some(route) if keeps_protection => hold(world, route.record.as_ref(), note),
                 Some(_) | None => (Wish::Close, BTreeSet::from([note])),
             };
             self.set(wish);
         }
+    }
+
+    /// What the edge said when it refused to have this route even closed.
+    fn staging_refusal(&self, world: &World<'_>) -> Option<String> {
+        let declared = self.declared.filter(|_| self.actual.is_none())?;
+        world
+            .inputs
+            .rejections
+            .of_staging(&self.key, declared.digest)
+            .map(str::to_owned)
     }
 
     /// Nothing changes for now; what does not stand is staged.
@@ -362,6 +378,7 @@ fn decide_routes<'a>(
             Wish::Serve(content) => Goal::Open(content.clone()),
             Wish::Keep(_) => keep(world, candidate, &mut notes),
             Wish::Close | Wish::Rest => Goal::Closed,
+            Wish::Leave if actual.is_none() => Goal::Absent,
             Wish::Leave => Goal::Leave,
             #[cfg(test)]
             Wish::Go if world.mutated(crate::mutation::Mutation::DeleteEarly) => Goal::Absent,
@@ -384,7 +401,13 @@ fn decide_routes<'a>(
         let id = candidate
             .actual
             .map_or_else(|| route_id(edge, &candidate.key.1), |(id, _)| id.clone());
-        let record = record(candidate);
+        let before = actual.and_then(|route| route.record.as_ref());
+        let record = record(
+            &candidate.key.0,
+            before,
+            candidate.declared,
+            &candidate.wish,
+        );
         let declared = candidate.declared;
         routes.push(RouteTarget {
             key: candidate.key.clone(),
@@ -438,124 +461,6 @@ fn piecewise_cannot_refuse_more(world: &World<'_>, route: &mut RouteTarget<'_>) 
     }
 }
 
-/// What must be remembered about a route that becomes what it wishes.
-fn record(candidate: &Candidate<'_>) -> Option<RecordSpec> {
-    let before = candidate
-        .actual
-        .and_then(|(_, route)| route.record.as_ref());
-    let declared = candidate.declared;
-    let owner = declared.map(|route| route.owner.clone());
-    let known = before.map(|record| record.owner.clone());
-    let access_before = before.is_some_and(|record| record.has_access_modules);
-    let access_declared = declared.is_some_and(|route| route.has_access_modules);
-    let nobody = || ObjectRef::new("HTTPSEdge", "", candidate.key.0.as_str());
-    let wanted = declared
-        .map(|route| wanted(before, route))
-        .or_else(|| before.and_then(|b| b.wanted.clone()));
-    match &candidate.wish {
-        Wish::Serve(content) => {
-            let Content {
-                demands,
-                modules,
-                backend: _,
-                digest: _,
-            } = content.as_ref();
-            let mut kinds = modules.kinds();
-            kinds.extend(demands.kinds());
-            Some(RecordSpec {
-                owner: owner.or(known).unwrap_or_else(nobody),
-                serving: wanted.clone(),
-                wanted,
-                has_access_modules: access_declared
-                    || kinds.into_iter().any(|kind| kind.is_access()),
-                rests_on: declared
-                    .map(|route| route.rests_on.clone())
-                    .unwrap_or_default(),
-                phase: Phase::Open,
-                close_after: None,
-            })
-        }
-        Wish::Keep(Hold { phase, close_after }) => Some(RecordSpec {
-            owner: owner.or(known).unwrap_or_else(nobody),
-            wanted,
-            serving: before.and_then(|record| record.serving.clone()),
-            has_access_modules: access_before || access_declared || before.is_none(),
-            rests_on: before
-                .map(|record| record.rests_on.clone())
-                .unwrap_or_default(),
-            phase: *phase,
-            close_after: *close_after,
-        }),
-        Wish::Close => Some(RecordSpec {
-            owner: owner.or(known).unwrap_or_else(nobody),
-            wanted,
-            serving: None,
-            has_access_modules: access_before || access_declared,
-            rests_on: BTreeSet::new(),
-            phase: Phase::Closed,
-            close_after: None,
-        }),
-        Wish::Rest | Wish::Go => Some(RecordSpec {
-            owner: known.or(owner).unwrap_or_else(nobody),
-            wanted: None,
-            serving: None,
-            has_access_modules: access_before || before.is_none(),
-            rests_on: BTreeSet::new(),
-            phase: Phase::Removing,
-            close_after: None,
-        }),
-        Wish::Leave => before.map(as_spec),
-    }
-}
-
-pub(crate) fn as_spec(record: &Record) -> RecordSpec {
-    let Record {
-        owner,
-        wanted,
-        serving,
-        has_access_modules,
-        rests_on,
-        phase,
-        since,
-        close_at,
-    } = record;
-    RecordSpec {
-        owner: owner.clone(),
-        wanted: wanted.clone(),
-        serving: serving.clone(),
-        has_access_modules: *has_access_modules,
-        rests_on: rests_on.clone(),
-        phase: *phase,
-        close_after: close_at.map(|at| at.since(*since)),
-    }
-}
-
-/// The generation of a declaration: counts its changes. What could not be read whole before, or
-/// cannot now, is no change.
-fn wanted(before: Option<&Record>, declared: &DeclaredRoute) -> Declared {
-    match before.and_then(|record| record.wanted.as_ref()) {
-        None => Declared {
-            generation: 1,
-            digest: declared.digest,
-        },
-        Some(Declared {
-            generation,
-            digest: None,
-        }) => Declared {
-            generation: *generation,
-            digest: declared.digest,
-        },
-        Some(old) if declared.digest.is_none() || declared.digest == old.digest => old.clone(),
-        Some(Declared {
-            generation,
-            digest: Some(_),
-        }) => Declared {
-            generation: generation.saturating_add(1),
-            digest: declared.digest,
-        },
-    }
-}
-
 /// The certificate to show: no protection, so its loss changes nothing (R2).
 fn certificate(
     world: &World<'_>,
@@ -586,31 +491,5 @@ pub(crate) fn content_is(route: &Route, goal: &Goal) -> bool {
         }
         Goal::Leave => true,
         Goal::Absent => false,
-    }
-}
-
-/// Whether a record says what is to be remembered. A deadline counts from the phase's begin.
-pub(crate) fn same_record(actual: Option<&Record>, wanted: Option<&RecordSpec>) -> bool {
-    match (actual, wanted) {
-        (None, None) => true,
-        (Some(_), None) | (None, Some(_)) => false,
-        (Some(actual), Some(wanted)) => {
-            let RecordSpec {
-                owner,
-                wanted,
-                serving,
-                has_access_modules,
-                rests_on,
-                phase,
-                close_after,
-            } = wanted;
-            actual.owner == *owner
-                && actual.wanted == *wanted
-                && actual.serving == *serving
-                && actual.has_access_modules == *has_access_modules
-                && actual.rests_on == *rests_on
-                && actual.phase == *phase
-                && actual.close_at == close_after.map(|span| actual.since.after(span))
-        }
     }
 }

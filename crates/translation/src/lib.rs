@@ -73,9 +73,9 @@ pub fn translate(input: &Input<'_>) -> Declaration {
     let references = References::new(input);
     let mut diagnostics = pending::problems(input.snapshot);
     let ingresses = ingress::wishes(&references, &mut diagnostics);
-    let pending = Pending::of(input.snapshot, ingresses.unclear);
     let mut wishes = ingresses.wishes;
     wishes.extend(edges::wishes(&references, &mut diagnostics));
+    let pending = Pending::of(input.snapshot, ingresses.unclear, &wishes);
     wishes.sort_by(|left, right| left.rank().cmp(&right.rank()));
     ownership::settle(
         &mut wishes,

@@ -11,10 +11,15 @@ use model::{
 };
 use resources::{
     kinds::Kind,
-    snapshot::{Finding, Object, Objects, Snapshot, Undecodable, UnreadableFile},
+    snapshot::{Finding, Object, ObjectKey, Objects, Snapshot, Undecodable, UnreadableFile},
 };
 
-use crate::{codes::Code, edges::scanned, references::reference, salvage};
+use crate::{
+    codes::Code,
+    edges::scanned,
+    references::reference,
+    wish::{Unread, Wish},
+};
 
 /// What could not be read.
 #[derive(Debug, Default)]
@@ -33,7 +38,7 @@ pub(crate) struct Pending {
 
 impl Pending {
     /// Reads a snapshot. `unclear`: namespaces with an Ingress that may be ours.
-    pub(crate) fn of(snapshot: &Snapshot, unclear: Vec<String>) -> Self {
+    pub(crate) fn of(snapshot: &Snapshot, unclear: Vec<String>, wishes: &[Wish<'_>]) -> Self {
         let mut pending = Self {
             nothing_is_removed: snapshot
                 .pending_kinds
@@ -48,10 +53,25 @@ impl Pending {
         pending
             .unreadable
             .extend(unclear.into_iter().map(Unreadable::Namespace));
-        pending.objects(Kind::Ingress, &snapshot.ingresses);
-        pending.objects(Kind::HttpsEdge, &snapshot.https_edges);
-        pending.objects(Kind::TlsEdge, &snapshot.tls_edges);
-        pending.objects(Kind::Domain, &snapshot.domains);
+        for wish in wishes {
+            match wish.unread {
+                Unread::Nothing => {}
+                Unread::Paths => {
+                    pending.owners.insert(wish.object.clone());
+                }
+                Unread::Hosts => {
+                    let namespace = wish.object.namespace.clone();
+                    pending.unreadable.insert(Unreadable::Namespace(namespace));
+                    pending.owners.insert(wish.object.clone());
+                }
+            }
+        }
+        let keys = |kind| move |key: &ObjectKey| reference(kind, key);
+        let present = &mut pending.present;
+        present.extend(snapshot.ingresses.keys().map(keys(Kind::Ingress)));
+        present.extend(snapshot.https_edges.keys().map(keys(Kind::HttpsEdge)));
+        present.extend(snapshot.tls_edges.keys().map(keys(Kind::TlsEdge)));
+        present.extend(snapshot.domains.keys().map(keys(Kind::Domain)));
         let known = snapshot
             .unreadable_files
             .iter()
@@ -78,22 +98,6 @@ impl Pending {
             }
         }
         pending
-    }
-
-    fn objects<T>(&mut self, kind: Kind, objects: &Objects<T>) {
-        for object in objects.values() {
-            let of = reference(kind, &object.key);
-            if let Err(undecodable) = &object.value {
-                if !salvage::hosts_are_readable(undecodable) {
-                    self.unreadable
-                        .insert(Unreadable::Namespace(object.key.namespace.clone()));
-                }
-                if !salvage::is_whole(undecodable) {
-                    self.owners.insert(of.clone());
-                }
-            }
-            self.present.insert(of);
-        }
     }
 
     /// Whether an object that declared something may still do, though it cannot be read.

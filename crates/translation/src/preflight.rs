@@ -23,7 +23,7 @@ use serde_json::Value;
 use crate::{
     codes::Code,
     digest::Digester,
-    findings::{Findings, Site},
+    findings::{Findings, Site, Verdict},
     modules,
     references::References,
 };
@@ -198,7 +198,8 @@ impl<'a> Bench<'_, 'a> {
         }
     }
 
-    /// Judges one module, if it is named.
+    /// Judges one module, if it is named. A module that comes to nothing without a word would be
+    /// left out of the set: that is an error, whatever its judge thought (R2).
     fn run<'w, T: Serialize, M>(
         &mut self,
         written: &Option<Written<'w, T>>,
@@ -208,7 +209,19 @@ impl<'a> Bench<'_, 'a> {
         let written = written.as_ref()?;
         let mut at = self.at(written.site);
         at.names(kind, &written.field, &written.content);
-        judge(&mut at, written)
+        let module = judge(&mut at, written);
+        // A TLS termination without a minimum demands nothing.
+        let may_be_nothing = kind == ModuleKind::TlsTermination;
+        if module.is_none() && !may_be_nothing && at.findings.verdict() == Verdict::Sound {
+            let message = format!("{} cannot be used as it is written", kind.name());
+            at.report(
+                Code::ModuleInvalid,
+                &written.field,
+                message,
+                "take it out, or write it anew",
+            );
+        }
+        module
     }
 }
 

@@ -6,14 +6,18 @@ use model::{
     host::HostPattern,
     place::{Match, MatchType},
 };
-use resources::{problem::FieldPath, snapshot::Undecodable};
+use resources::{
+    kinds::Kind,
+    problem::FieldPath,
+    snapshot::{SalvagedPath, Undecodable},
+};
 
 use crate::{
     codes::Code,
     findings::Findings,
     place,
     preflight::Judged,
-    wish::{Backend, Wish, WishedRoute},
+    wish::{Backend, Unread, Wish, WishedRoute},
 };
 
 /// Stages everything that could be read.
@@ -25,76 +29,63 @@ pub(crate) fn stage(wish: &mut Wish<'_>, undecodable: &Undecodable, judged: &Rc<
     }
     wish.may_restrict = true;
     wish.unread_modules.extend_from_slice(&salvaged.modules);
-    let mut whole = !salvaged.hosts_unreadable;
+    let kind = wish.object.kind.clone();
+    // A Domain or TLS edge means its hosts as a whole.
+    let has_paths = kind == Kind::Ingress.name() || kind == Kind::HttpsEdge.name();
+    if salvaged.hosts_unreadable {
+        wish.unread = Unread::Hosts;
+    }
     for host in &salvaged.hosts {
         let Ok(pattern) = HostPattern::parse(&host.host) else {
-            whole = false;
+            wish.unread = Unread::Hosts;
             continue;
         };
-        let unclear = host.paths_unreadable || host.paths.is_empty();
-        whole &= !unclear;
+        let unclear = has_paths && (host.paths_unreadable || host.paths.is_empty());
+        if unclear {
+            wish.unread = wish.unread.max(Unread::Paths);
+        }
         let places = host
             .paths
             .iter()
-            .map(|p| (salvaged_place(&p.path, p.path_type.as_deref()), false));
+            .map(|path| (salvaged_place(path, &kind), false));
         // What cannot be told may be any path: the whole host, behind what others declare there.
         let rest = unclear.then(|| (place::everything(), true));
         let wished = wish.host(pattern, &FieldPath::root());
         wished.unclear |= unclear;
-        wished
-            .routes
-            .extend(places.chain(rest).map(|(place, is_default)| WishedRoute {
-                place,
-                field: FieldPath::root(),
-                is_default,
-                judged: Rc::clone(judged),
-                backend: Backend::default(),
-                findings: Findings::default(),
-            }));
+        let routes = places.chain(rest).map(|(place, is_default)| WishedRoute {
+            place,
+            field: FieldPath::root(),
+            is_default,
+            judged: Rc::clone(judged),
+            backend: Backend::default(),
+            findings: Findings::default(),
+        });
+        wished.routes.extend(routes);
     }
-    if hosts_are_readable(undecodable) && !whole {
-        let message = "not all paths of this object could be read, so nothing else opens or changes on its hosts";
-        let diagnostic = wish
-            .site()
-            .finding(Code::Unreadable, &FieldPath::root(), message, MEND);
-        wish.findings.push(diagnostic);
-    } else if !whole {
-        let message = "not all hosts of this object could be read, so hosts of its namespace that are not open yet stay closed";
-        let diagnostic = wish
-            .site()
-            .finding(Code::Unreadable, &FieldPath::root(), message, MEND);
-        wish.findings.push(diagnostic);
-    }
-}
-
-const MEND: &str = "mend what else is reported about this object";
-
-/// Whether every host that an undecodable object declares could be read.
-pub(crate) fn hosts_are_readable(undecodable: &Undecodable) -> bool {
-    let salvaged = &undecodable.salvaged;
-    !salvaged.hosts_unreadable
-        && salvaged
-            .hosts
-            .iter()
-            .all(|host| HostPattern::parse(&host.host).is_ok())
-}
-
-/// Whether everything that an undecodable object declares could be staged.
-pub(crate) fn is_whole(undecodable: &Undecodable) -> bool {
-    let hosts = &undecodable.salvaged.hosts;
-    hosts_are_readable(undecodable)
-        && hosts
-            .iter()
-            .all(|host| !host.paths_unreadable && !host.paths.is_empty())
+    let message = match wish.unread {
+        Unread::Nothing => return,
+        Unread::Paths => {
+            "not all paths of this object could be read, so nothing else opens or changes on its hosts"
+        }
+        Unread::Hosts => {
+            "not all hosts of this object could be read, so hosts of its namespace that are not open yet stay closed"
+        }
+    };
+    let remedy = "mend what else is reported about this object";
+    let diagnostic = wish
+        .site()
+        .finding(Code::Unreadable, &FieldPath::root(), message, remedy);
+    wish.findings.push(diagnostic);
 }
 
 /// Where a salvaged path stands. A path type that is none means the most that it could.
-fn salvaged_place(path: &str, path_type: Option<&str>) -> Match {
-    let (match_type, expressions) = match path_type {
+fn salvaged_place(path: &SalvagedPath, kind: &str) -> Match {
+    let (match_type, expressions) = match path.path_type.as_deref() {
         Some("Exact" | "exact_path") => (MatchType::Exact, false),
-        Some("path_prefix") => (MatchType::StringPrefix, false),
         Some("Prefix") => (MatchType::ElementPrefix, false),
+        Some("path_prefix") => (MatchType::StringPrefix, false),
+        _ if kind == Kind::HttpsEdge.name() => (MatchType::StringPrefix, false),
         _ => (MatchType::ElementPrefix, true),
     };
-    place::place(match_type, path, expressions).place
+    place::place(match_type, &path.path, expressions).place
 }

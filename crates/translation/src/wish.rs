@@ -49,6 +49,19 @@ pub(crate) struct Wish<'a> {
     pub(crate) hand_over: Option<String>,
     /// Its hosts.
     pub(crate) hosts: BTreeMap<HostPattern, WishedHost>,
+    /// What could not even be salvaged of it.
+    pub(crate) unread: Unread,
+}
+
+/// What could not be read of an object that does not decode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Unread {
+    /// Every host and path could.
+    Nothing,
+    /// Some paths.
+    Paths,
+    /// Some hosts.
+    Hosts,
 }
 
 /// A host in a wish.
@@ -113,6 +126,7 @@ impl<'a> Wish<'a> {
                 .get(annotations::HAND_OVER)
                 .map(|namespace| namespace.trim().to_owned()),
             hosts: BTreeMap::new(),
+            unread: Unread::Nothing,
         }
     }
 

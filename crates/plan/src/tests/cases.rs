@@ -10,7 +10,7 @@ use edge_state::{
     state::{EdgeState, Phase},
 };
 use model::{
-    declaration::{DeclaredRoute, Declaration, Outcome, Unreadable},
+    declaration::{Declaration, DeclaredRoute, Outcome, Unreadable},
     host::Host,
     object::ObjectRef,
     status::RouteState,
@@ -19,10 +19,7 @@ use model::{
 
 use super::fixture::*;
 use crate::{
-    Note, OnInvalid, Plan, RouteReport, check,
-    mutation::Mutation,
-    planner::plan_in,
-    world::World,
+    Note, OnInvalid, Plan, RouteReport, check, mutation::Mutation, planner::plan_in, world::World,
 };
 
 /// An edge, a clock, and a controller that plans until nothing is left to do.
@@ -78,7 +75,10 @@ impl Scene {
 
     fn is_open(&self, path: &str) -> bool {
         let name = Host::parse("a.example.com").expect("a host");
-        matches!(handling(self.machine.state(), &name, path), Handling::Served(_))
+        matches!(
+            handling(self.machine.state(), &name, path),
+            Handling::Served(_)
+        )
     }
 
     fn admits(&self, path: &str, client: &str) -> bool {
@@ -90,12 +90,21 @@ impl Scene {
 
 fn two(root: Say, below: Say, wide: bool) -> Declaration {
     let (name, slash, admin) = (host("a.example.com"), prefix("/"), prefix("/admin"));
-    declaration(&[(&name, &slash, root), (&name, &admin, below)], &BTreeMap::new(), wide)
+    declaration(
+        &[(&name, &slash, root), (&name, &admin, below)],
+        &BTreeMap::new(),
+        wide,
+    )
 }
 
 fn route<'d>(declared: &'d mut Declaration, path: &str) -> &'d mut DeclaredRoute {
-    let host = declared.hosts.get_mut(&host("a.example.com")).expect("the host is declared");
-    host.routes.get_mut(&prefix(path)).expect("the route is declared")
+    let host = declared
+        .hosts
+        .get_mut(&host("a.example.com"))
+        .expect("the host is declared");
+    host.routes
+        .get_mut(&prefix(path))
+        .expect("the route is declared")
 }
 
 fn report<'p>(plan: &'p Plan, path: &str) -> &'p RouteReport {
@@ -105,7 +114,9 @@ fn report<'p>(plan: &'p Plan, path: &str) -> &'p RouteReport {
 fn lost(declared: &mut Declaration, path: &str) {
     let policy = ObjectRef::new("IPPolicy", "ns", "shared");
     let route = route(declared, path);
-    route.outcome = Outcome::Invalid { missing: BTreeSet::from([policy]) };
+    route.outcome = Outcome::Invalid {
+        missing: BTreeSet::from([policy]),
+    };
     route.digest = None;
 }
 
@@ -115,7 +126,10 @@ fn a_new_route_that_fails_preflight_is_staged_closed_before_the_broader_one() {
     let plan = scene.settle(&two(Say::Plain, Say::Closed, false));
     assert!(scene.is_open("/") && !scene.is_open("/admin/x"));
     let admin = report(&plan, "/admin");
-    assert_eq!((admin.state, admin.wanted, admin.serving), (RouteState::Closed, Some(1), None));
+    assert_eq!(
+        (admin.state, admin.wanted, admin.serving),
+        (RouteState::Closed, Some(1), None)
+    );
     assert_eq!(admin.notes, BTreeSet::from([Note::Invalid]));
 }
 
@@ -139,7 +153,10 @@ fn an_open_route_that_turns_invalid_is_held_and_counts_generations() {
     let plan = scene.settle(&two(Say::Closed, Say::Plain, false));
     assert!(scene.is_open("/"));
     let root = report(&plan, "/");
-    assert_eq!((root.state, root.serving, root.wanted), (RouteState::Held, Some(1), Some(2)));
+    assert_eq!(
+        (root.state, root.serving, root.wanted),
+        (RouteState::Held, Some(1), Some(2))
+    );
     assert_eq!(root.since, Some(NOW));
     let plan = scene.settle(&two(Say::B, Say::Plain, false));
     assert_eq!(report(&plan, "/").serving, Some(3));
@@ -162,7 +179,11 @@ fn a_lost_object_closes_the_route_after_the_grace_and_not_before() {
     lost(&mut declared, "/");
     let plan = scene.settle(&declared);
     let root = report(&plan, "/");
-    assert_eq!((root.state, root.wanted), (RouteState::Held, Some(1)), "losing is no change of what is wanted");
+    assert_eq!(
+        (root.state, root.wanted),
+        (RouteState::Held, Some(1)),
+        "losing is no change of what is wanted"
+    );
     assert_eq!(plan.wake_at, Some(NOW.after(Span::from_secs(60))));
     scene.wait(Span::from_secs(59));
     scene.settle(&declared);
@@ -173,7 +194,10 @@ fn a_lost_object_closes_the_route_after_the_grace_and_not_before() {
     assert_eq!(report(&plan, "/").state, RouteState::Closed);
     let back = two(Say::A, Say::Plain, false);
     let plan = scene.settle(&back);
-    assert_eq!((report(&plan, "/").state, report(&plan, "/").wanted), (RouteState::Open, Some(1)));
+    assert_eq!(
+        (report(&plan, "/").state, report(&plan, "/").wanted),
+        (RouteState::Open, Some(1))
+    );
 }
 
 #[test]
@@ -183,7 +207,10 @@ fn what_was_not_served_is_not_lost() {
     let mut declared = two(Say::A, Say::Plain, false);
     lost(&mut declared, "/");
     let plan = scene.settle(&declared);
-    assert_eq!(plan.wake_at, None, "a second policy that was never there holds, without a grace");
+    assert_eq!(
+        plan.wake_at, None,
+        "a second policy that was never there holds, without a grace"
+    );
     assert_eq!(report(&plan, "/").state, RouteState::Held);
 }
 
@@ -219,7 +246,9 @@ fn a_widened_policy_does_not_widen_the_held_route_that_shares_it() {
     let mut scene = Scene::new();
     scene.settle(&two(Say::A, Say::A, false));
     let mut declared = two(Say::A, Say::A, true);
-    route(&mut declared, "/").outcome = Outcome::Invalid { missing: BTreeSet::new() };
+    route(&mut declared, "/").outcome = Outcome::Invalid {
+        missing: BTreeSet::new(),
+    };
     scene.settle(&declared);
     assert!(scene.admits("/admin", "192.0.2.1"), "the valid one moves");
     assert!(!scene.admits("/", "192.0.2.1"), "the held one does not");
@@ -231,9 +260,14 @@ fn a_narrowed_policy_narrows_the_held_route_that_shares_it() {
     let mut scene = Scene::new();
     scene.settle(&two(Say::A, Say::A, true));
     let mut declared = two(Say::A, Say::A, false);
-    route(&mut declared, "/").outcome = Outcome::Invalid { missing: BTreeSet::new() };
+    route(&mut declared, "/").outcome = Outcome::Invalid {
+        missing: BTreeSet::new(),
+    };
     let plan = scene.settle(&declared);
-    assert!(!scene.admits("/", "192.0.2.1"), "refused by the newest content");
+    assert!(
+        !scene.admits("/", "192.0.2.1"),
+        "refused by the newest content"
+    );
     assert!(scene.admits("/", "10.0.0.1"));
     assert!(report(&plan, "/").notes.contains(&Note::AlsoRefuses));
     scene.settle(&two(Say::A, Say::A, true));
@@ -251,7 +285,10 @@ fn a_withdrawn_protected_route_is_a_tombstone_first() {
     assert_eq!(report(&plan, "/admin").wanted, None);
     assert_eq!(plan.wake_at, Some(NOW.after(Span::from_secs(10))));
     scene.settle(&two(Say::Plain, Say::A, false));
-    assert!(scene.is_open("/admin"), "declared again, a tombstone ends at once");
+    assert!(
+        scene.is_open("/admin"),
+        "declared again, a tombstone ends at once"
+    );
     scene.settle(&removed);
     scene.wait(Span::from_secs(10));
     let plan = scene.settle(&removed);
@@ -261,10 +298,16 @@ fn a_withdrawn_protected_route_is_a_tombstone_first() {
 
 #[test]
 fn without_the_tombstone_a_replaced_route_is_uncovered() {
-    let mut scene = Scene { mutation: Mutation::NoTombstone, ..Scene::new() };
+    let mut scene = Scene {
+        mutation: Mutation::NoTombstone,
+        ..Scene::new()
+    };
     scene.settle(&two(Say::Plain, Say::A, false));
     scene.settle(&two(Say::Plain, Say::Absent, false));
-    assert!(scene.is_open("/admin"), "a planner without tombstones is told from ours by this");
+    assert!(
+        scene.is_open("/admin"),
+        "a planner without tombstones is told from ours by this"
+    );
 }
 
 #[test]
@@ -275,7 +318,11 @@ fn a_withdrawn_route_stays_closed_while_its_neighbour_is_held() {
     let plan = scene.settle(&removed);
     assert!(scene.is_open("/") && !scene.is_open("/admin"));
     let broader = (host("a.example.com"), prefix("/"));
-    assert!(report(&plan, "/admin").notes.contains(&Note::WaitsForBroader { broader }));
+    assert!(
+        report(&plan, "/admin")
+            .notes
+            .contains(&Note::WaitsForBroader { broader })
+    );
     scene.settle(&two(Say::Plain, Say::Absent, false));
     assert!(scene.is_open("/admin"));
 }
@@ -303,14 +350,20 @@ fn a_successor_with_an_equal_set_follows_at_once() {
     route(&mut declared, "/").owner = ingress("two");
     let plan = scene.settle(&declared);
     let root = report(&plan, "/");
-    assert_eq!((root.state, root.serving, &root.owner), (RouteState::Open, Some(1), &Some(ingress("two"))));
+    assert_eq!(
+        (root.state, root.serving, &root.owner),
+        (RouteState::Open, Some(1), &Some(ingress("two")))
+    );
 }
 
 #[test]
 fn what_could_not_be_read_is_not_removed() {
     let mut scene = Scene::new();
     scene.settle(&two(Say::A, Say::A, false));
-    let mut nothing = Declaration { nothing_is_removed: true, ..Declaration::default() };
+    let mut nothing = Declaration {
+        nothing_is_removed: true,
+        ..Declaration::default()
+    };
     scene.settle(&nothing);
     scene.wait(Span::from_secs(7200));
     scene.settle(&nothing);
@@ -361,17 +414,55 @@ fn a_refused_declaration_is_not_tried_again_until_it_changes() {
     let mut scene = Scene::new();
     let declared = two(Say::A, Say::Plain, false);
     let plan = scene.plan(&declared);
-    let step = plan.steps.iter().find(|step| matches!(step.command, Command::ReplaceEdge(_)));
+    let step = plan
+        .steps
+        .iter()
+        .find(|step| matches!(step.command, Command::ReplaceEdge(_)));
     let key = (host("a.example.com"), prefix("/"));
-    scene.given.rejections.remember(step.expect("the host is made"), Some(&key), "no room");
+    scene
+        .given
+        .rejections
+        .remember(step.expect("the host is made"), Some(&key), "no room");
     let plan = scene.settle(&declared);
     assert!(!scene.is_open("/") && scene.is_open("/admin"));
-    let note = Note::RefusedByEdge { message: String::from("no room") };
+    let note = Note::RefusedByEdge {
+        message: String::from("no room"),
+    };
     assert!(report(&plan, "/").notes.contains(&note));
     let changed = two(Say::B, Say::Plain, false);
     scene.given.rejections.forget_changed(&changed);
     assert!(scene.given.rejections.is_empty());
     scene.settle(&changed);
+    assert!(scene.is_open("/"));
+}
+
+#[test]
+fn a_route_that_cannot_even_be_staged_holds_back_only_what_is_broader() {
+    let mut scene = Scene::new();
+    scene.settle(&two(Say::A, Say::Absent, false));
+    let declared = two(Say::B, Say::Closed, false);
+    let plan = scene.plan(&declared);
+    let step = plan
+        .steps
+        .iter()
+        .find(|step| matches!(step.command, Command::ReplaceEdge(_)));
+    let key = (host("a.example.com"), prefix("/admin"));
+    scene
+        .given
+        .rejections
+        .remember(step.expect("the edge changes"), Some(&key), "too long");
+    let plan = scene.settle(&declared);
+    assert!(
+        !scene.is_open("/"),
+        "its protection changes and it cannot: closed (R3)"
+    );
+    let note = Note::NarrowerNotStaged {
+        narrower: key.clone(),
+    };
+    assert!(report(&plan, "/").notes.contains(&note));
+    assert_eq!(report(&plan, "/admin").id, None);
+    scene.given.rejections.clear();
+    scene.settle(&declared);
     assert!(scene.is_open("/"));
 }
 
@@ -391,7 +482,11 @@ fn a_refused_command_is_left_out_until_it_is_another() {
 fn demands_stay_while_a_route_is_held_under_them() {
     let (name, slash, admin) = (host("a.example.com"), prefix("/"), prefix("/admin"));
     let with = |root, below, on: bool| {
-        let demands = if on { mutual_tls() } else { model::module::EdgeDemands::default() };
+        let demands = if on {
+            mutual_tls()
+        } else {
+            model::module::EdgeDemands::default()
+        };
         declaration(
             &[(&name, &slash, root), (&name, &admin, below)],
             &BTreeMap::from([(name.clone(), demands)]),
@@ -401,12 +496,28 @@ fn demands_stay_while_a_route_is_held_under_them() {
     let mut scene = Scene::new();
     scene.settle(&with(Say::Plain, Say::A, true));
     let plan = scene.settle(&with(Say::Closed, Say::A, false));
-    let edge = scene.machine.state().edges.values().next().expect("the edge stands");
+    let edge = scene
+        .machine
+        .state()
+        .edges
+        .values()
+        .next()
+        .expect("the edge stands");
     assert_eq!(edge.demands(), mutual_tls());
     let by = (name.clone(), slash.clone());
-    assert!(report(&plan, "/admin").notes.contains(&Note::DemandsKept { by }));
+    assert!(
+        report(&plan, "/admin")
+            .notes
+            .contains(&Note::DemandsKept { by })
+    );
     scene.settle(&with(Say::Plain, Say::A, false));
-    let edge = scene.machine.state().edges.values().next().expect("the edge stands");
+    let edge = scene
+        .machine
+        .state()
+        .edges
+        .values()
+        .next()
+        .expect("the edge stands");
     assert_eq!(edge.demands(), model::module::EdgeDemands::default());
 }
 
@@ -439,7 +550,9 @@ fn somebody_elses_edge_is_left_alone() {
     let before = scene.machine.state().edges.clone();
     let plan = scene.settle(&two(Say::Plain, Say::Plain, false));
     assert_eq!(scene.machine.state().edges, before);
-    let note = Note::HostHeld { by: Some(String::from("theirs")) };
+    let note = Note::HostHeld {
+        by: Some(String::from("theirs")),
+    };
     assert_eq!(report(&plan, "/").notes, BTreeSet::from([note]));
 }
 
@@ -452,7 +565,10 @@ fn a_write_by_others_is_undone() {
     for edge in state.edges.values_mut() {
         for route in std::sync::Arc::make_mut(edge).routes.values_mut() {
             route.modules.ip_restriction = None;
-            let serving = route.record.as_mut().and_then(|record| record.serving.as_mut());
+            let serving = route
+                .record
+                .as_mut()
+                .and_then(|record| record.serving.as_mut());
             serving.expect("it is open").digest = None;
         }
     }
@@ -460,7 +576,11 @@ fn a_write_by_others_is_undone() {
     assert!(scene.admits("/", "203.0.113.1"));
     let plan = scene.settle(&declared);
     assert!(!scene.admits("/", "203.0.113.1"));
-    assert_eq!(report(&plan, "/").serving, Some(1), "the declaration has not changed");
+    assert_eq!(
+        report(&plan, "/").serving,
+        Some(1),
+        "the declaration has not changed"
+    );
 }
 
 #[test]
@@ -469,11 +589,20 @@ fn an_edge_without_replace_closes_what_it_cannot_narrow() {
     scene.given = Given::new(Atomicity::Patch);
     scene.settle(&two(Say::A, Say::A, true));
     let mut declared = two(Say::A, Say::A, false);
-    route(&mut declared, "/").outcome = Outcome::Invalid { missing: BTreeSet::new() };
+    route(&mut declared, "/").outcome = Outcome::Invalid {
+        missing: BTreeSet::new(),
+    };
     scene.settle(&declared);
     assert!(!scene.is_open("/") && scene.is_open("/admin"));
-    let records = scene.machine.state().edges.values().flat_map(|edge| edge.routes.values());
-    let phases: BTreeSet<_> = records.filter_map(|r| r.record.as_ref().map(|r| r.phase)).collect();
+    let records = scene
+        .machine
+        .state()
+        .edges
+        .values()
+        .flat_map(|edge| edge.routes.values());
+    let phases: BTreeSet<_> = records
+        .filter_map(|r| r.record.as_ref().map(|r| r.phase))
+        .collect();
     assert_eq!(phases, BTreeSet::from([Phase::Open, Phase::Closed]));
 }
 
@@ -481,6 +610,14 @@ fn an_edge_without_replace_closes_what_it_cannot_narrow() {
 fn plans_have_a_stable_text() {
     let scene = Scene::new();
     let declared = two(Say::A, Say::Closed, false);
-    assert_eq!(scene.plan(&declared).to_string(), scene.plan(&declared).to_string());
-    assert!(scene.plan(&declared).to_string().starts_with("0: put domain a.example.com of ns, declared\n"));
+    assert_eq!(
+        scene.plan(&declared).to_string(),
+        scene.plan(&declared).to_string()
+    );
+    assert!(
+        scene
+            .plan(&declared)
+            .to_string()
+            .starts_with("0: put domain a.example.com of ns, declared\n")
+    );
 }

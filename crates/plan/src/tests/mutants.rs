@@ -9,7 +9,10 @@ use crate::mutation::Mutation;
 fn is_caught(level: Atomicity, mutation: Mutation) -> String {
     let (count, failures) = walk_all(level, mutation);
     println!("{mutation:?} on {level:?}: found after {count:?}");
-    failures.into_iter().next().unwrap_or_else(|| panic!("{mutation:?} on {level:?} goes unnoticed"))
+    failures
+        .into_iter()
+        .next()
+        .unwrap_or_else(|| panic!("{mutation:?} on {level:?} goes unnoticed"))
 }
 
 #[test]

@@ -54,8 +54,15 @@ const HOSTS: [&str; 7] = [
 
 fn places() -> Vec<Match> {
     let paths = ["/", "/a", "/a/b", "/ab"];
-    let types = [MatchType::Exact, MatchType::ElementPrefix, MatchType::StringPrefix];
-    paths.iter().flat_map(|path| types.iter().map(|kind| Match::new(*kind, path))).collect()
+    let types = [
+        MatchType::Exact,
+        MatchType::ElementPrefix,
+        MatchType::StringPrefix,
+    ];
+    paths
+        .iter()
+        .flat_map(|path| types.iter().map(|kind| Match::new(*kind, path)))
+        .collect()
 }
 
 fn fate() -> impl Strategy<Value = Fate> {
@@ -95,8 +102,11 @@ fn declared(chapter: &Chapter) -> Declaration {
         1 => mutual_tls(),
         _ => EdgeDemands::default(),
     };
-    let demands: BTreeMap<_, _> =
-        hosts.iter().enumerate().map(|(number, name)| (name.clone(), demand(number))).collect();
+    let demands: BTreeMap<_, _> = hosts
+        .iter()
+        .enumerate()
+        .map(|(number, name)| (name.clone(), demand(number)))
+        .collect();
     let lines: Vec<_> = chapter
         .routes
         .iter()
@@ -118,9 +128,16 @@ fn declared(chapter: &Chapter) -> Declaration {
             Fate::Pending => Outcome::Pending,
         };
         // A later line about the same route has the last word.
-        let route = made.hosts.get_mut(&hosts[*host]).and_then(|h| h.routes.get_mut(&places[*place]));
+        let route = made
+            .hosts
+            .get_mut(&hosts[*host])
+            .and_then(|h| h.routes.get_mut(&places[*place]));
         if let Some(route) = route {
-            let is_last = chapter.routes.iter().rev().find(|line| (line.0, line.1) == (*host, *place));
+            let is_last = chapter
+                .routes
+                .iter()
+                .rev()
+                .find(|line| (line.0, line.1) == (*host, *place));
             if is_last.is_some_and(|line| line.2 == *fate) {
                 route.outcome = outcome;
                 route.digest = None;
@@ -150,17 +167,24 @@ impl Stage {
     fn new(level: Atomicity) -> Self {
         let mut given = Given::new(level);
         given.options.hold_limit = Some(Span::from_secs(3000));
-        Self { given, machine: Machine::new(EdgeState::default()), now: NOW }
+        Self {
+            given,
+            machine: Machine::new(EdgeState::default()),
+            now: NOW,
+        }
     }
 
     fn plan(&self, declared: &Declaration) -> Result<Plan, TestCaseError> {
         let inputs: Inputs<'_> = self.given.inputs(self.machine.state(), declared, self.now);
         let made = plan(&inputs);
-        prop_assert_eq!(&made, &plan(&inputs), "planning depends on its inputs alone");
-        if self.given.capabilities.atomicity == Atomicity::Replace {
-            if let Err(violation) = check(&inputs, &made) {
-                return Err(TestCaseError::fail(format!("{violation}\n{made}")));
-            }
+        prop_assert_eq!(
+            &made,
+            &plan(&inputs),
+            "planning depends on its inputs alone"
+        );
+        let replaces = self.given.capabilities.atomicity == Atomicity::Replace;
+        if replaces && let Err(violation) = check(&inputs, &made) {
+            return Err(TestCaseError::fail(format!("{violation}\n{made}")));
         }
         Ok(made)
     }
@@ -193,7 +217,10 @@ impl Stage {
             let after = self.ask(&requests);
             for (index, (name, path)) in requests.iter().enumerate() {
                 let what = judge(declared, name, path, &before[index], &after[index]);
-                prop_assert!(what.is_ok(), "{name}{path} at step {number}: {what:?}\n{made}");
+                prop_assert!(
+                    what.is_ok(),
+                    "{name}{path} at step {number}: {what:?}\n{made}"
+                );
             }
             before = after;
         }
@@ -201,7 +228,10 @@ impl Stage {
     }
 
     fn ask(&self, requests: &[(Host, &'static str)]) -> Vec<Handling> {
-        requests.iter().map(|(name, path)| handling(self.machine.state(), name, path)).collect()
+        requests
+            .iter()
+            .map(|(name, path)| handling(self.machine.state(), name, path))
+            .collect()
     }
 
     /// Without failures, planning ends, and after all ages nothing is left to be done.
@@ -214,7 +244,10 @@ impl Stage {
                 (false, _) => self.carry_out(declared, &made, || Luck::Good)?,
             }
         }
-        Err(TestCaseError::fail(format!("no end: {}", self.plan(declared)?)))
+        Err(TestCaseError::fail(format!(
+            "no end: {}",
+            self.plan(declared)?
+        )))
     }
 
     fn wait_until(&mut self, at: Timestamp) {
@@ -224,11 +257,23 @@ impl Stage {
 }
 
 fn requests() -> Vec<(Host, &'static str)> {
-    let hosts = ["a.example.com", "b.example.com", "o.example.com", "x.a.example.com", "y.a.example.com", "c.test", "o.test"];
+    let hosts = [
+        "a.example.com",
+        "b.example.com",
+        "o.example.com",
+        "x.a.example.com",
+        "y.a.example.com",
+        "c.test",
+        "o.test",
+    ];
     let paths = ["/", "/a", "/a/", "/a/b", "/a/b/c", "/ab", "/abc", "/x"];
     hosts
         .iter()
-        .flat_map(|name| paths.iter().map(|path| (Host::parse(name).expect("a host"), *path)))
+        .flat_map(|name| {
+            paths
+                .iter()
+                .map(|path| (Host::parse(name).expect("a host"), *path))
+        })
         .collect()
 }
 
@@ -238,23 +283,40 @@ fn wanted(declared: &Declaration, name: &Host, path: &str) -> Option<(EdgeDemand
     let host = &declared.hosts[pattern];
     let place = testkit::oracle::route(host.routes.keys(), path)?;
     match &host.routes[place].outcome {
-        Outcome::Complete(set) => {
-            Some((set.demands.clone(), set.backend.to_string(), set.modules.kinds().len()))
-        }
+        Outcome::Complete(set) => Some((
+            set.demands.clone(),
+            set.backend.to_string(),
+            set.modules.kinds().len(),
+        )),
         Outcome::Invalid { .. } | Outcome::Pending => None,
     }
 }
 
 /// The same, refused, or the declared one, told by what distinguishes the sets of these tests.
-fn judge(declared: &Declaration, name: &Host, path: &str, old: &Handling, new: &Handling) -> Result<(), String> {
-    let Handling::Served(served) = new else { return Ok(()) };
+fn judge(
+    declared: &Declaration,
+    name: &Host,
+    path: &str,
+    old: &Handling,
+    new: &Handling,
+) -> Result<(), String> {
+    let Handling::Served(served) = new else {
+        return Ok(());
+    };
     let same_set = matches!(old, Handling::Served(old) if old.set == served.set);
-    let is = (served.set.demands.clone(), served.set.backend.to_string(), served.set.modules.kinds().len());
+    let is = (
+        served.set.demands.clone(),
+        served.set.backend.to_string(),
+        served.set.modules.kinds().len(),
+    );
     let as_declared = wanted(declared, name, path) == Some(is) && served.also_refuse.is_empty();
     if same_set || as_declared {
         return Ok(());
     }
-    Err(format!("it was {old:?}, is {new:?}, and is declared {:?}", wanted(declared, name, path)))
+    Err(format!(
+        "it was {old:?}, is {new:?}, and is declared {:?}",
+        wanted(declared, name, path)
+    ))
 }
 
 fn luck(bytes: &[u8], next: &mut usize) -> Luck {
@@ -298,9 +360,11 @@ fn level() -> impl Strategy<Value = Atomicity> {
 
 /// Whether nothing declared keeps anything from being applied.
 fn is_all_complete(declared: &Declaration) -> bool {
-    declared.hosts.values().flat_map(|host| host.routes.values()).all(|route| {
-        matches!(route.outcome, Outcome::Complete(_))
-    })
+    declared
+        .hosts
+        .values()
+        .flat_map(|host| host.routes.values())
+        .all(|route| matches!(route.outcome, Outcome::Complete(_)))
 }
 
 proptest! {
@@ -390,7 +454,13 @@ fn contents(state: &EdgeState) -> BTreeMap<(HostPattern, Match), String> {
     for edge in state.edges.values() {
         for host in &edge.hosts {
             for route in edge.routes.values() {
-                let what = format!("{:?} {:?} {:?} {:?}", edge.demands(), route.modules, route.backend, route.also_refuse);
+                let what = format!(
+                    "{:?} {:?} {:?} {:?}",
+                    edge.demands(),
+                    route.modules,
+                    route.backend,
+                    route.also_refuse
+                );
                 all.insert((host.clone(), route.place.clone()), what);
             }
         }

@@ -19,6 +19,10 @@
 //!   wildcard and no step of either host depends on the other, so the two are independent: all
 //!   states of the one are combined with one of the other. Where it does not stand or is not
 //!   declared, every combination is there. (`independent_hosts_do_not_meet` holds this up.)
+//! - On the levels without *replace*, a host that is declared and does not stand yet is only
+//!   created by the first plan, whatever is declared for it: all states of the wildcard are
+//!   combined with two declarations of the host, which differ in every request, and all other
+//!   declarations of the host with one wildcard.
 //! - A record's phase is told apart by age only where a rule counts it here (tombstones); the
 //!   numbers of generations and instants, which no rule compares, do not tell nodes apart.
 //! - The shared policy's other content is left out where neither side uses it.
@@ -28,6 +32,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use edge_state::{
+    capabilities::Atomicity,
     exposure::{Handling, Served, Why},
     state::{EdgeState, Phase},
 };
@@ -40,9 +45,7 @@ use model::{
     time::Timestamp,
 };
 
-use super::fixture::{
-    Say, declaration, exact, host, mutual_tls, policies, prefix, service, state,
-};
+use super::fixture::{Say, declaration, exact, host, mutual_tls, policies, prefix, service, state};
 
 /// What is said of the four routes: three of the host, one of the wildcard.
 pub(super) type Says = [Say; 4];
@@ -147,9 +150,7 @@ impl Universe {
         let modules: Modules<IpRules> = say
             .modules()
             .with_policies(|name| match name {
-                PolicyName::Declared(name) => {
-                    known.get(&name).map(|p| p.rules.clone()).ok_or(())
-                }
+                PolicyName::Declared(name) => known.get(&name).map(|p| p.rules.clone()).ok_or(()),
                 PolicyName::AtEdge(_) => Err(()),
             })
             .expect("the policies of the tests are declared");
@@ -233,7 +234,11 @@ pub(super) fn aged(state: &EdgeState) -> EdgeState {
     let mut state = state.clone();
     for edge in state.edges.values_mut() {
         let edge = std::sync::Arc::make_mut(edge);
-        for record in edge.routes.values_mut().filter_map(|route| route.record.as_mut()) {
+        for record in edge
+            .routes
+            .values_mut()
+            .filter_map(|route| route.record.as_mut())
+        {
             record.since = Timestamp(0);
         }
     }
@@ -246,7 +251,12 @@ pub(super) fn aged(state: &EdgeState) -> EdgeState {
 
 /// A side by its number: five says of four routes, mutual TLS, the shared policy's content.
 pub(super) fn side(number: usize) -> Side {
-    let says = [number % 5, number / 5 % 5, number / 25 % 5, number / 125 % 5];
+    let says = [
+        number % 5,
+        number / 5 % 5,
+        number / 25 % 5,
+        number / 125 % 5,
+    ];
     Side {
         says: says.map(|n| Say::ALL[n]),
         mutual_tls: number / 625 % 2 == 1,
@@ -263,7 +273,7 @@ pub(super) fn stands(says: &Says) -> bool {
 }
 
 /// Whether a pair is one of those that stand for all (see above).
-pub(super) fn is_kept(start: Side, wanted: Side) -> bool {
+pub(super) fn is_kept(level: Atomicity, start: Side, wanted: Side) -> bool {
     let uses = |side: Side| side.says.contains(&Say::A);
     if wanted.wide && !uses(start) && !uses(wanted) {
         return false;
@@ -272,11 +282,22 @@ pub(super) fn is_kept(start: Side, wanted: Side) -> bool {
     if (start.mutual_tls && !stands(&start.says)) || (wanted.mutual_tls && !stands(&wanted.says)) {
         return false;
     }
-    let apart = stands(&start.says) && stands(&wanted.says);
-    let one_wildcard = start.says[3] == Say::Plain && wanted.says[3] == Say::A;
-    let one_host = start.says[..3] == [Say::A, Say::B, Say::Plain]
-        && wanted.says[..3] == [Say::B, Say::Absent, Say::A];
-    !apart || one_wildcard || one_host
+    let wildcard = (start.says[3], wanted.says[3]);
+    let host_is = |side: Side, says: [Say; 3]| side.says[..3] == says;
+    match (level, stands(&start.says), stands(&wanted.says)) {
+        (Atomicity::Replace, true, true) => {
+            let one_host = host_is(start, [Say::A, Say::B, Say::Plain])
+                && host_is(wanted, [Say::B, Say::Absent, Say::A]);
+            wildcard == (Say::Plain, Say::A) || one_host
+        }
+        (Atomicity::None | Atomicity::Patch, true, true) => wildcard == (Say::Absent, Say::Absent),
+        (Atomicity::None | Atomicity::Patch, false, true) => {
+            wildcard == (Say::Absent, Say::Absent)
+                || host_is(wanted, [Say::A; 3])
+                || host_is(wanted, [Say::B; 3])
+        }
+        (_, _, false) | (Atomicity::Replace, false, true) => true,
+    }
 }
 
 pub(super) fn describe(state: &EdgeState) -> String {
@@ -284,7 +305,10 @@ pub(super) fn describe(state: &EdgeState) -> String {
     for edge in state.edges.values() {
         text.push_str(&format!("{:?} {:?}\n", edge.hosts, edge.demands()));
         for route in edge.routes.values() {
-            text.push_str(&format!("  {} {:?}\n    {:?}\n", route.place, route.backend, route.record));
+            text.push_str(&format!(
+                "  {} {:?}\n    {:?}\n",
+                route.place, route.backend, route.record
+            ));
         }
     }
     text
