@@ -25,6 +25,7 @@ use crate::{
     digest::Digester,
     findings::{Findings, Site, Verdict},
     ingress::{fault_finding, parse_host},
+    module_sets::names_edge_wide,
     place::{self, Placed},
     preflight::{Chosen, Judged, PolicyDocument, Written, judge},
     references::{References, annotation, reference, spec},
@@ -196,7 +197,11 @@ fn https_edge<'a>(references: &References<'a>, object: &'a Object<HttpsEdge>) ->
     let spec_of_edge = match &object.value {
         Ok(edge) => &edge.spec,
         Err(undecodable) => {
-            wish.edge_wide = EdgeWide::Unknown(EdgeDemands::default());
+            wish.edge_wide = if names_edge_wide(&undecodable.salvaged.modules) {
+                EdgeWide::Failed
+            } else {
+                EdgeWide::Unknown(EdgeDemands::default())
+            };
             salvage::stage(&mut wish, undecodable, &nothing(references));
             return wish;
         }

@@ -146,9 +146,7 @@ impl<'r, 'a> ModuleSets<'r, 'a> {
                         .get(&key)
                         .and_then(|object| object.value.as_ref().err());
                     let modules = salvaged.map_or(&[][..], |broken| &broken.salvaged.modules);
-                    named.edge_wide |= modules
-                        .iter()
-                        .any(|module| module.to_ascii_lowercase().contains("tls"));
+                    named.edge_wide |= names_edge_wide(modules);
                     named.unknown |= fresh.verdict() == Verdict::Invalid;
                     wish.unread_modules.extend_from_slice(modules);
                 }
@@ -243,6 +241,13 @@ impl<'r, 'a> ModuleSets<'r, 'a> {
             two_policies,
         }
     }
+}
+
+/// Whether something that could not be understood may concern the whole edge (R13).
+pub(crate) fn names_edge_wide(modules: &[String]) -> bool {
+    modules
+        .iter()
+        .any(|module| module.to_ascii_lowercase().contains("tls"))
 }
 
 /// The names that an annotation lists. One that says nothing is an error (R14).
