@@ -109,9 +109,7 @@ impl Subject {
         let facts = Facts::new(self.peer, self.method.as_str(), &self.host, path);
         Ok((&entry.edge, route.admit(&facts)?))
     }
-}
 
-impl Subject {
     /// The route that judges it, for the log.
     pub(crate) fn route(&self, table: &Table) -> RouteSeen {
         let entry = table.host(&self.host)?;
