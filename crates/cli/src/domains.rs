@@ -16,7 +16,9 @@ use crate::{
 #[command(after_help = "\
 Examples:
   portcullis domains assign shop.example.com web     the namespace web may declare it from now on
-  portcullis domains release shop.example.com        the next namespace that declares it owns it")]
+  portcullis domains release shop.example.com        the next namespace that declares it owns it
+
+Owners are the controller's: it takes its key, --api-key-file DATA_DIR/controller-key")]
 pub(crate) struct Domains {
     #[command(subcommand)]
     change: Change,

@@ -47,14 +47,18 @@ pub fn host_allowed(headers: &HeaderMap, names: &[String]) -> bool {
     let Ok(host) = host.to_str() else {
         return false;
     };
-    let name = if let Some(rest) = host.strip_prefix('[') {
-        match rest.split_once(']') {
-            Some((inner, port)) if port.is_empty() || port.starts_with(':') => inner,
-            _ => return false,
-        }
-    } else {
-        host.rsplit_once(':').map_or(host, |(name, _)| name)
+    let (name, port) = match host.strip_prefix('[') {
+        Some(rest) => match rest.split_once(']') {
+            Some((inner, port)) => (inner, port),
+            None => return false,
+        },
+        None => host.split_at(host.find(':').unwrap_or(host.len())),
     };
+    let port_is_one = port.is_empty()
+        || port.strip_prefix(':').is_some_and(|digits| digits.parse::<u16>().is_ok());
+    if !port_is_one {
+        return false;
+    }
     name.parse::<IpAddr>().is_ok()
         || name.eq_ignore_ascii_case("localhost")
         || names.iter().any(|allowed| allowed.eq_ignore_ascii_case(name))
@@ -140,7 +144,7 @@ mod tests {
         for host in ["127.0.0.1:4042", "[::1]:4042", "[::1]", "localhost", "LOCALHOST:1", "edge.internal:4042"] {
             assert!(allowed(host), "{host}");
         }
-        for host in ["", "evil.example", "localhost.evil.example:4042", "[::1]x", "[::1", "127.0.0.1.evil.example"] {
+        for host in ["", "evil.example", "localhost.evil.example:4042", "[::1]x", "[::1", "127.0.0.1.evil.example", "127.0.0.1:80@evil.example", "localhost:", "localhost:x"] {
             assert!(!allowed(host), "{host}");
         }
         assert!(!host_allowed(&HeaderMap::new(), &[]));
