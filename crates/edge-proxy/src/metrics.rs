@@ -87,8 +87,8 @@ impl WorkerMetrics {
         })
     }
 
-    /// Counts a request that is done.
-    pub(crate) fn request(&self, refusal: Option<Refusal>, took: Duration) {
+    /// Counts a request that is done; how long a tunnel was open is no latency.
+    pub(crate) fn request(&self, refusal: Option<Refusal>, took: Option<Duration>) {
         match refusal {
             None => self.passed.add(1),
             Some(reason) => {
@@ -97,6 +97,7 @@ impl WorkerMetrics {
                 }
             }
         }
+        let Some(took) = took else { return };
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let bucket = LATENCY_BUCKETS_US.partition_point(|bound| *bound < micros);
         self.latency[bucket].add(1);
@@ -202,9 +203,9 @@ mod tests {
     fn every_reason_has_a_counter_of_its_own() {
         let worker = WorkerMetrics::new();
         for reason in Refusal::ALL {
-            worker.request(Some(*reason), Duration::from_millis(3));
+            worker.request(Some(*reason), Some(Duration::from_millis(3)));
         }
-        worker.request(None, Duration::from_secs(60));
+        worker.request(None, Some(Duration::from_secs(60)));
         let sum = Metrics::sum([&*worker, &*worker].into_iter());
         assert_eq!(
             sum.refused,

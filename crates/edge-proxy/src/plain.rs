@@ -29,9 +29,7 @@ pub(crate) fn serve(
             &id,
             None,
         );
-        worker
-            .metrics
-            .request(Some(reason), std::time::Duration::ZERO);
+        worker.metrics.request(Some(reason), None);
         let closes = reason.closes_connection();
         let mut response = page.map(Full::new);
         if closes {

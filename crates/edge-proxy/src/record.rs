@@ -174,7 +174,8 @@ impl Drop for Record {
         ) {
             self.verdict = Verdict::Cut(cut);
         }
-        let took = self.began.elapsed();
+        let is_tunnel = self.status == StatusCode::SWITCHING_PROTOCOLS;
+        let took = (!is_tunnel).then(|| self.began.elapsed());
         match self.verdict {
             Verdict::Passed => metrics.request(None, took),
             Verdict::Cut(_) => {
