@@ -216,18 +216,17 @@ impl Assembly<'_, '_> {
         } = candidate;
         let judged = &route.judged;
         let mut findings = wish.findings.clone();
-        findings.absorb(&wish.edge_findings);
-        findings.absorb(&host.demands.findings);
-        findings.absorb(&wished.findings);
-        findings.absorb(&judged.route);
-        findings.absorb(&route.findings);
-        findings.absorb(&route.backend.findings);
-        self.diagnostics
-            .extend_from_slice(&judged.route.diagnostics);
-        self.diagnostics
-            .extend_from_slice(&route.findings.diagnostics);
-        self.diagnostics
-            .extend_from_slice(&route.backend.findings.diagnostics);
+        for found in [
+            &wish.edge_findings,
+            &host.demands.findings,
+            &wished.findings,
+        ] {
+            findings.absorb(found);
+        }
+        for found in [&judged.route, &route.findings, &route.backend.findings] {
+            findings.absorb(found);
+            self.diagnostics.extend_from_slice(&found.diagnostics);
+        }
         for (of, reason) in &host.unclear {
             if of.as_ref() != Some(&wish.object) {
                 findings.push(reason.clone());

@@ -152,6 +152,20 @@ impl<'r, 'a> ModuleSets<'r, 'a> {
                 }
             }
         }
+        named.policy = self.traffic_policy(wish, annotations, findings);
+        named
+    }
+
+    /// The traffic policy that an Ingress names.
+    fn traffic_policy(
+        &self,
+        wish: &mut Wish<'_>,
+        annotations: &BTreeMap<String, String>,
+        findings: &mut Findings,
+    ) -> Option<String> {
+        let references = self.references;
+        let snapshot = references.input.snapshot;
+        let mut named = None;
         let field = annotation(TRAFFIC_POLICY);
         let policies = names(wish, annotations, TRAFFIC_POLICY, findings);
         if policies.len() > 1 {
@@ -175,7 +189,7 @@ impl<'r, 'a> ModuleSets<'r, 'a> {
                     findings
                         .rests_on
                         .insert(reference(Kind::NgrokTrafficPolicy, &key));
-                    named.policy = Some(name);
+                    named = Some(name);
                 }
                 Found::Unusable => {
                     wish.may_restrict = true;

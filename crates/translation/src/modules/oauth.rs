@@ -82,20 +82,12 @@ pub(crate) fn judge(judge: &mut Judge<'_, '_>, written: &Written<'_, &OAuth>) ->
     if let Some(id) = client_id {
         judge.bounded(&at.member("clientId"), id);
     }
-    let restricted = !(email_addresses.is_empty()
-        && email_domains.is_empty()
-        && teams.is_empty()
-        && organizations.is_empty());
     let groups = !(teams.is_empty() && organizations.is_empty());
+    let restricted = groups || !(email_addresses.is_empty() && email_domains.is_empty());
     if client_id.is_some() && client_secret.is_some() {
         needed_scopes(judge, written, &at, scopes, groups);
         if !restricted {
-            let message = format!(
-                "everybody with an account at {} gets in",
-                written.content.provider()
-            );
-            let remedy = "add emailDomains or emailAddresses if that is not meant";
-            judge.report(Code::EveryoneAdmitted, &at, message, remedy);
+            everyone(judge, written.content.provider(), &at);
         }
     }
     let application = application(judge, written, &at);
@@ -112,6 +104,13 @@ pub(crate) fn judge(judge: &mut Judge<'_, '_>, written: &Written<'_, &OAuth>) ->
         teams: teams.iter().cloned().collect(),
         organizations: organizations.iter().cloned().collect(),
     })
+}
+
+/// Without a list, whoever has an account passes (R14).
+fn everyone(judge: &mut Judge<'_, '_>, provider: &str, at: &FieldPath) {
+    let message = format!("everybody with an account at {provider} gets in");
+    let remedy = "add emailDomains or emailAddresses if that is not meant";
+    judge.report(Code::EveryoneAdmitted, at, message, remedy);
 }
 
 /// The application that users log in to: the author's own, or the operator's.

@@ -43,33 +43,12 @@ pub(crate) fn judge(
         maximum_duration: *maximum_duration,
     };
     let session = login::judge(judge, at, &settings);
-    let metadata = at.member("idpMetadata");
-    if idp_metadata.trim_start().starts_with("http") {
-        let message = "idpMetadata is a URL, and the metadata itself is needed";
+    if let Some((message, remedy)) = metadata_fault(idp_metadata) {
         judge.report(
             Code::ModuleInvalid,
-            &metadata,
+            &at.member("idpMetadata"),
             message,
-            "put the XML text there",
-        );
-    } else if !idp_metadata.trim_start().starts_with('<')
-        || !idp_metadata.contains("EntityDescriptor")
-    {
-        let message = "idpMetadata is not an EntityDescriptor in XML";
-        judge.report(
-            Code::ModuleInvalid,
-            &metadata,
-            message,
-            "copy the metadata document of the identity provider",
-        );
-    }
-    if idp_metadata.len() > METADATA_BYTES_MAX {
-        let message = format!("idpMetadata is longer than {METADATA_BYTES_MAX} bytes");
-        judge.report(
-            Code::ModuleInvalid,
-            &metadata,
-            message,
-            "keep the EntityDescriptor of the one provider",
+            remedy,
         );
     }
     judge.bounded_list(&at.member("authorizedGroups"), authorized_groups);
@@ -105,4 +84,27 @@ pub(crate) fn judge(
         authorized_groups: authorized_groups.iter().cloned().collect(),
         nameid_format: format.to_owned(),
     })
+}
+
+/// Why a text cannot be an identity provider's metadata, and what to do.
+fn metadata_fault(text: &str) -> Option<(&'static str, &'static str)> {
+    let begin = text.trim_start();
+    if begin.starts_with("http") {
+        Some((
+            "idpMetadata is a URL, and the metadata itself is needed",
+            "put the XML text there",
+        ))
+    } else if !begin.starts_with('<') || !text.contains("EntityDescriptor") {
+        Some((
+            "idpMetadata is not an EntityDescriptor in XML",
+            "copy the metadata document of the identity provider",
+        ))
+    } else if text.len() > METADATA_BYTES_MAX {
+        Some((
+            "idpMetadata is longer than 256 KiB",
+            "keep the EntityDescriptor of the one provider",
+        ))
+    } else {
+        None
+    }
 }
