@@ -116,7 +116,7 @@ fn belongs(key: &PrivateKeyDer<'_>, leaf: &X509Certificate<'_>) -> Option<bool> 
         PrivateKeyDer::Pkcs1(key) => rsa_belongs(key.secret_pkcs1_der(), leaf),
         PrivateKeyDer::Sec1(key) => ec_belongs(key.secret_sec1_der(), leaf),
         PrivateKeyDer::Pkcs8(key) => {
-            // RFC 5958: version, algorithm, private key, attributes [0], public key [1].
+            // RFC 5958: version, algorithm, private key, attributes `[0]`, public key `[1]`.
             let mut fields = Der::inside(key.secret_pkcs8_der(), Der::SEQUENCE)?;
             fields.expect(Der::INTEGER)?;
             let mut algorithm = Der(fields.expect(Der::SEQUENCE)?);
@@ -154,7 +154,7 @@ fn rsa_belongs(key: &[u8], leaf: &X509Certificate<'_>) -> Option<bool> {
     Some(number(modulus) == number(public.modulus) && number(exponent) == number(public.exponent))
 }
 
-/// RFC 5915: version, private key, parameters [0], public key [1].
+/// RFC 5915: version, private key, parameters `[0]`, public key `[1]`.
 fn ec_belongs(key: &[u8], leaf: &X509Certificate<'_>) -> Option<bool> {
     let mut fields = Der::inside(key, Der::SEQUENCE)?;
     fields.expect(Der::INTEGER)?;
