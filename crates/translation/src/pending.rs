@@ -93,7 +93,10 @@ impl Pending {
                     .or_insert_with(|| finding.clone());
             }
             let any = pending.scanned.len() > before || scanned(&file.hosts).next().is_some();
-            if file.known.is_none() && file.declares && !any {
+            // A file that never held a declaration, and now names one without a readable host, may
+            // declare any host.
+            let new = file.known.as_ref().is_none_or(BTreeSet::is_empty);
+            if new && file.declares && !any {
                 pending.unreadable.insert(Unreadable::Everything);
             }
         }
@@ -196,5 +199,40 @@ fn document(finding: &Finding) -> Diagnostic {
         cause: model::diagnostic::Cause::Invalid,
         message: problem.message.clone(),
         remedy: problem.remedy.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use resources::{
+        position::{LineColumn, Place},
+        problem::{FieldPath, Problem, ProblemCode},
+    };
+
+    use super::*;
+
+    fn unreadable(known: Option<BTreeSet<(Kind, ObjectKey)>>) -> BTreeSet<Unreadable> {
+        let mut snapshot = Snapshot::default();
+        snapshot.unreadable_files.push(UnreadableFile {
+            place: Place {
+                file: "all.yaml".into(),
+                at: LineColumn { line: 1, column: 1 },
+            },
+            problem: Problem::new(FieldPath::root(), ProblemCode::Unreadable, "broken", ""),
+            known,
+            hosts: BTreeSet::new(),
+            declares: true,
+        });
+        Pending::of(&snapshot, Vec::new(), &[]).unreadable
+    }
+
+    #[test]
+    fn a_file_that_names_a_declaring_kind_and_no_host_holds_everything_new_back() {
+        let everything = BTreeSet::from([Unreadable::Everything]);
+        assert_eq!(unreadable(None), everything);
+        // It was read before, and held nothing that declares: what it declares now is new.
+        assert_eq!(unreadable(Some(BTreeSet::new())), everything);
+        let held = (Kind::Ingress, ObjectKey::new("default", "web"));
+        assert_eq!(unreadable(Some(BTreeSet::from([held]))), BTreeSet::new());
     }
 }
