@@ -205,31 +205,60 @@ pub(crate) fn serves(route: &Route, content: &Content) -> bool {
 
 /// The same modules with every secret blank.
 pub(crate) fn without_secrets<P: Clone>(modules: &Modules<P>) -> Modules<P> {
-    let blank = || Secret::new(String::new());
-    let mut modules = modules.clone();
+    let mut blank = modules.clone();
+    let Modules {
+        ip_restriction: _,
+        user_agent_filter: _,
+        webhook_verification,
+        oauth,
+        oidc,
+        saml: _,
+        traffic_policy: _,
+        circuit_breaker: _,
+        websocket_tcp_converter: _,
+        request_headers: _,
+        response_headers: _,
+        compression: _,
+    } = &mut blank;
     if let Some(WebhookVerification {
         enabled: _,
         provider: _,
         secret: Some(secret),
-    }) = &mut modules.webhook_verification
+    }) = webhook_verification
     {
-        *secret = blank();
+        *secret = Secret::new(String::new());
     }
     if let Some(Oauth {
+        enabled: _,
+        session: _,
+        auth_check_interval: _,
+        provider: _,
         application:
             Some(OauthApplication {
                 client_id: _,
                 client_secret,
             }),
-        ..
-    }) = &mut modules.oauth
+        scopes: _,
+        email_addresses: _,
+        email_domains: _,
+        teams: _,
+        organizations: _,
+    }) = oauth
     {
-        *client_secret = blank();
+        *client_secret = Secret::new(String::new());
     }
-    if let Some(Oidc { client_secret, .. }) = &mut modules.oidc {
-        *client_secret = blank();
+    if let Some(Oidc {
+        enabled: _,
+        session: _,
+        issuer: _,
+        client_id: _,
+        client_secret,
+        scopes: _,
+    }) = oidc
+    {
+        *client_secret = Secret::new(String::new());
     }
-    modules
+    blank
 }
 
 /// The modules that can refuse: what a change must not weaken.

@@ -3,7 +3,9 @@
 
 mod cases;
 mod fixture;
+mod large;
 mod mutants;
 mod random;
+mod scene;
 mod universe;
 mod walk;

@@ -6,119 +6,19 @@ use edge_state::{
     apply::Machine,
     capabilities::Atomicity,
     command::Command,
-    exposure::{Handling, handling},
     state::{EdgeState, Phase},
 };
 use model::{
-    declaration::{Declaration, DeclaredRoute, Outcome, Unreadable},
-    host::Host,
-    object::ObjectRef,
+    declaration::{Declaration, Outcome, Unreadable},
     status::RouteState,
-    time::{Span, Timestamp},
+    time::Span,
 };
 
-use super::fixture::*;
-use crate::{
-    Note, OnInvalid, Plan, RouteReport, check, mutation::Mutation, planner::plan_in, world::World,
+use super::{
+    fixture::{Given, NOW, Say, declaration, host, ingress, mutual_tls, prefix},
+    scene::{Scene, lost, report, route, two},
 };
-
-/// An edge, a clock, and a controller that plans until nothing is left to do.
-struct Scene {
-    given: Given,
-    machine: Machine,
-    now: Timestamp,
-    only_close: bool,
-    mutation: Mutation,
-}
-
-impl Scene {
-    fn new() -> Self {
-        Self {
-            given: Given::new(Atomicity::Replace),
-            machine: Machine::default(),
-            now: NOW,
-            only_close: false,
-            mutation: Mutation::None,
-        }
-    }
-
-    fn plan(&self, declared: &Declaration) -> Plan {
-        let mut inputs = self.given.inputs(self.machine.state(), declared, self.now);
-        inputs.only_close = self.only_close;
-        let mut world = World::new(&inputs);
-        world.mutation = self.mutation;
-        let plan = plan_in(&world);
-        if let Err(violation) = check(&inputs, &plan) {
-            panic!("{violation}\n{plan}");
-        }
-        plan
-    }
-
-    /// Plans and applies until a plan is empty; returns that plan.
-    fn settle(&mut self, declared: &Declaration) -> Plan {
-        for _ in 0..10 {
-            let plan = self.plan(declared);
-            if plan.is_empty() {
-                return plan;
-            }
-            for step in &plan.steps {
-                apply(&mut self.machine, &step.command, self.now).expect("a planned step is valid");
-            }
-        }
-        panic!("no end of plans: {}", self.plan(declared))
-    }
-
-    fn wait(&mut self, span: Span) {
-        self.now = self.now.after(span);
-        apply(&mut self.machine, &Command::CloseOverdue, self.now).expect("an edge's own command");
-    }
-
-    fn is_open(&self, path: &str) -> bool {
-        let name = Host::parse("a.example.com").expect("a host");
-        matches!(
-            handling(self.machine.state(), &name, path),
-            Handling::Served(_)
-        )
-    }
-
-    fn admits(&self, path: &str, client: &str) -> bool {
-        let name = Host::parse("a.example.com").expect("a host");
-        let client = client.parse().expect("an address");
-        handling(self.machine.state(), &name, path).admits(client)
-    }
-}
-
-fn two(root: Say, below: Say, wide: bool) -> Declaration {
-    let (name, slash, admin) = (host("a.example.com"), prefix("/"), prefix("/admin"));
-    declaration(
-        &[(&name, &slash, root), (&name, &admin, below)],
-        &BTreeMap::new(),
-        wide,
-    )
-}
-
-fn route<'d>(declared: &'d mut Declaration, path: &str) -> &'d mut DeclaredRoute {
-    let host = declared
-        .hosts
-        .get_mut(&host("a.example.com"))
-        .expect("the host is declared");
-    host.routes
-        .get_mut(&prefix(path))
-        .expect("the route is declared")
-}
-
-fn report<'p>(plan: &'p Plan, path: &str) -> &'p RouteReport {
-    &plan.report.routes[&(host("a.example.com"), prefix(path))]
-}
-
-fn lost(declared: &mut Declaration, path: &str) {
-    let policy = ObjectRef::new("IPPolicy", "ns", "shared");
-    let route = route(declared, path);
-    route.outcome = Outcome::Invalid {
-        missing: BTreeSet::from([policy]),
-    };
-    route.digest = None;
-}
+use crate::{Note, OnInvalid, mutation::Mutation};
 
 #[test]
 fn a_new_route_that_fails_preflight_is_staged_closed_before_the_broader_one() {

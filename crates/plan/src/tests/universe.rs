@@ -8,11 +8,14 @@
 //! (*closed* is one that fails preflight). The host's mutual TLS is off or on in either; the
 //! shared policy's declared content is what stands at the edge, or another.
 //!
-//! A node is a state of the edge under one declaration. From it one plan is made; every set of
-//! steps that can have been applied (one that holds, with a step, all that it requires) is a node
-//! again: that is every prefix, every step that failed, every answer that was lost, every crash,
-//! any number of them, since nothing but the state is remembered. From each node the same after
-//! time has passed is a node, too. Every step out of every node is judged for every request.
+//! A node is a state of the edge under one declaration. From it one plan is made. What can have
+//! been applied of it is a node again: on the level of the product's own edge every set of steps
+//! that holds, with a step, all that it requires (every prefix, every step that failed, every lost
+//! answer, every crash, in any number); on the other levels every prefix, and every step that
+//! fails or loses its answer while the others go on. Failures in later plans follow from there:
+//! nothing but the state is remembered, so any number of them is a path of the same graph. From
+//! each node the same after time has passed is a node, too. Every step out of every node is judged
+//! for every request.
 //!
 //! Reductions, and why they leave nothing out:
 //! - Where `a.example.com` stands at the edge and is declared, its requests never reach the
@@ -25,7 +28,9 @@
 //!   declarations of the host with one wildcard.
 //! - A record's phase is told apart by age only where a rule counts it here (tombstones); the
 //!   numbers of generations and instants, which no rule compares, do not tell nodes apart.
-//! - The shared policy's other content is left out where neither side uses it.
+//! - The shared policy's other content is left out where neither side uses it; mutual TLS that
+//!   stays on is left out, since it is the same constant part of every set as mutual TLS that
+//!   stays off.
 //! - Steps that change no edge (policies, backends, reservations) are applied before the others;
 //!   when one fails, what requires it fails, and that is among the sets of steps above.
 
@@ -280,6 +285,9 @@ pub(super) fn is_kept(level: Atomicity, start: Side, wanted: Side) -> bool {
     }
     // Without routes of the host there is nothing that its demands could be of.
     if (start.mutual_tls && !stands(&start.says)) || (wanted.mutual_tls && !stands(&wanted.says)) {
+        return false;
+    }
+    if start.mutual_tls && wanted.mutual_tls {
         return false;
     }
     let wildcard = (start.says[3], wanted.says[3]);
