@@ -76,10 +76,18 @@ impl ApiKeys {
                     output::print(&format!("{}\n", key.token.unwrap_or_default()))
                 }
                 Action::List => {
-                    let mut rows = vec![["ID", "ROLE", "MADE", "DESCRIPTION"].map(str::to_owned).to_vec()];
-                    rows.extend(client.all::<ApiKey>().await?.into_iter().map(|key| {
-                        vec![key.id, key.role, key.created_at, key.description]
-                    }));
+                    let mut rows = vec![
+                        ["ID", "ROLE", "MADE", "DESCRIPTION"]
+                            .map(str::to_owned)
+                            .to_vec(),
+                    ];
+                    rows.extend(
+                        client
+                            .all::<ApiKey>()
+                            .await?
+                            .into_iter()
+                            .map(|key| vec![key.id, key.role, key.created_at, key.description]),
+                    );
                     output::print_lines(&columns(&rows, &[30, 10, 20, 12]))
                 }
                 Action::Delete { id } => {

@@ -88,7 +88,10 @@ pub(crate) async fn start_edge(
         .with_context(|| format!("--api {} cannot be listened on", flags.api))?;
     let api = api_listener.local_addr()?;
     let own = vec![setting.admin, api];
-    let proxy = Proxy::start(&store, proxy_options(flags, setting.data_dir, setting.own_controller, own)?)?;
+    let proxy = Proxy::start(
+        &store,
+        proxy_options(flags, setting.data_dir, setting.own_controller, own)?,
+    )?;
     let mut api_options = edge_api_server::Options::new(capabilities());
     api_options.tls = tls;
     api_options.names.clone_from(&flags.api_names);
@@ -96,13 +99,25 @@ pub(crate) async fn start_edge(
     let served = edge_api_server::serve(api_listener, store.clone(), api_options, shutdown);
     let api_task = tokio::spawn(async move { served.await.context("the API listener failed") });
     let ca = proxy.authority_certificate().to_owned();
-    Ok(Edge { store, proxy: Arc::new(proxy), api, ca, api_task })
+    Ok(Edge {
+        store,
+        proxy: Arc::new(proxy),
+        api,
+        ca,
+        api_task,
+    })
 }
 
 impl Edge {
     /// Ends in order: no new work, then what is under way, then the state.
     pub(crate) async fn stop(self) -> anyhow::Result<()> {
-        let Self { store, proxy, api: _, ca: _, api_task } = self;
+        let Self {
+            store,
+            proxy,
+            api: _,
+            ca: _,
+            api_task,
+        } = self;
         proxy.drain();
         let proxy_done = tokio::task::spawn_blocking(move || proxy.shutdown());
         api_task.await.context("the API listener panicked")??;
@@ -144,7 +159,10 @@ fn proxy_options(
         WhichRequests::Refused => LogLevel::Refused,
         WhichRequests::All => LogLevel::All,
     };
-    options.access_log = AccessLog { level, sink: Box::new(std::io::stderr()) };
+    options.access_log = AccessLog {
+        level,
+        sink: Box::new(std::io::stderr()),
+    };
     Ok(options)
 }
 
@@ -156,7 +174,13 @@ fn api_tls(flags: &EdgeFlags) -> anyhow::Result<Option<Arc<rustls::ServerConfig>
         std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))
     };
     let certified = edge_proxy::certified_key(&read(cert)?, &Secret::new(read(key)?))
-        .with_context(|| format!("--api-tls-cert {} with --api-tls-key {}", cert.display(), key.display()))?;
+        .with_context(|| {
+            format!(
+                "--api-tls-cert {} with --api-tls-key {}",
+                cert.display(),
+                key.display()
+            )
+        })?;
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
@@ -170,7 +194,10 @@ pub(crate) fn add_proxy_figures(metrics: &Metrics, proxy: &Arc<edge_proxy::Runni
     // Weak, so that a scrape does not keep a data plane from ending.
     let proxy = Arc::downgrade(proxy);
     metrics.add_source(Arc::new(move || {
-        proxy.upgrade().map(|proxy| samples(&proxy.metrics())).unwrap_or_default()
+        proxy
+            .upgrade()
+            .map(|proxy| samples(&proxy.metrics()))
+            .unwrap_or_default()
     }));
 }
 
@@ -197,14 +224,26 @@ fn samples(metrics: &edge_proxy::Metrics) -> Vec<Sample> {
         upstream_idle,
         log_lines_dropped,
     } = metrics;
-    let number = |figure, value: &u64| Sample { figure, labels: Vec::new(), value: Value::Number(*value) };
+    let number = |figure, value: &u64| Sample {
+        figure,
+        labels: Vec::new(),
+        value: Value::Number(*value),
+    };
     let request = |verdict: &str, reason: &str, value: u64| Sample {
         figure: Figure::Requests,
-        labels: vec![("verdict", verdict.to_owned()), ("reason", reason.to_owned())],
+        labels: vec![
+            ("verdict", verdict.to_owned()),
+            ("reason", reason.to_owned()),
+        ],
         value: Value::Number(value),
     };
-    let bounds = edge_proxy::LATENCY_BUCKETS_US.iter().map(|us| Duration::from_micros(*us).as_secs_f64());
-    let buckets = bounds.chain([f64::MAX]).zip(latency.iter().copied()).collect();
+    let bounds = edge_proxy::LATENCY_BUCKETS_US
+        .iter()
+        .map(|us| Duration::from_micros(*us).as_secs_f64());
+    let buckets = bounds
+        .chain([f64::MAX])
+        .zip(latency.iter().copied())
+        .collect();
     let sum = Duration::from_micros(*latency_sum_us).as_secs_f64();
     let mut samples = vec![
         request("passed", "", *passed),
@@ -230,7 +269,11 @@ fn samples(metrics: &edge_proxy::Metrics) -> Vec<Sample> {
         number(Figure::UpstreamIdle, upstream_idle),
         number(Figure::AccessLogDropped, log_lines_dropped),
     ];
-    samples.extend(refused.iter().map(|(reason, count)| request("refused", reason.label(), *count)));
+    samples.extend(
+        refused
+            .iter()
+            .map(|(reason, count)| request("refused", reason.label(), *count)),
+    );
     samples
 }
 
@@ -256,7 +299,13 @@ pub(crate) fn serve_admin(
     setting: AdminSetting,
     shutdown: watch::Receiver<bool>,
 ) -> tokio::task::JoinHandle<std::io::Result<()>> {
-    let AdminSetting { names, metrics, ready, status, store } = setting;
+    let AdminSetting {
+        names,
+        metrics,
+        ready,
+        status,
+        store,
+    } = setting;
     let authorise = store.map(|store| -> Authorise {
         Arc::new(move |headers| {
             headers
@@ -272,7 +321,13 @@ pub(crate) fn serve_admin(
     });
     tokio::spawn(telemetry::admin::serve(
         listener,
-        Admin { metrics, ready, status, authorise, names },
+        Admin {
+            metrics,
+            ready,
+            status,
+            authorise,
+            names,
+        },
         shutdown,
     ))
 }

@@ -55,7 +55,12 @@ pub(crate) struct Check {
     #[arg(long, value_name = "URL")]
     edge: Option<String>,
     /// File with an API key of the role controller, for --edge
-    #[arg(long, value_name = "FILE", requires = "edge", conflicts_with = "data_dir")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "edge",
+        conflicts_with = "data_dir"
+    )]
     api_key_file: Option<PathBuf>,
     /// The edge's data directory, to find the key in; nothing is written there
     #[arg(long, value_name = "DIR", requires = "edge")]
@@ -84,14 +89,27 @@ impl Check {
             options: &options,
             key: &translation::digest::DigestKey::new(b"check".to_vec()),
         });
-        let unchecked = if self.edge.is_some() { Vec::new() } else { unchecked(&declared) };
+        let unchecked = if self.edge.is_some() {
+            Vec::new()
+        } else {
+            unchecked(&declared)
+        };
         let status = settle(state, &declared, &capabilities);
-        let open = status.routes.iter().filter(|r| r.state == RouteState::Open).count();
-        let errors = declared.diagnostics.iter().any(|d| d.severity == Severity::Error);
+        let open = status
+            .routes
+            .iter()
+            .filter(|r| r.state == RouteState::Open)
+            .count();
+        let errors = declared
+            .diagnostics
+            .iter()
+            .any(|d| d.severity == Severity::Error);
         // A route that only an edge could judge does not count against the manifests.
         let closed = status.routes.iter().any(|r| {
             r.state != RouteState::Open
-                && !unchecked.iter().any(|(host, path, _)| *host == r.host && *path == r.path)
+                && !unchecked
+                    .iter()
+                    .any(|(host, path, _)| *host == r.host && *path == r.path)
         });
         match self.output {
             Running::Text => print_text(&declared.diagnostics, &status, &unchecked, open)?,
@@ -107,7 +125,11 @@ impl Check {
                 })
             ))?,
         }
-        Ok(if errors || closed { ExitCode::from(1) } else { ExitCode::SUCCESS })
+        Ok(if errors || closed {
+            ExitCode::from(1)
+        } else {
+            ExitCode::SUCCESS
+        })
     }
 
     /// The edge to check against: the one at `--edge`, or an empty one like ours.
@@ -119,10 +141,15 @@ impl Check {
             Some(file) => file.clone(),
             None => paths::controller_key(&paths::data_dir(self.data_dir.as_deref(), false)?),
         };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
         runtime.block_on(async {
             let edge = controlled(url, key_file, self.edge_ca.clone())?;
-            let capabilities = edge.capabilities().await.with_context(|| format!("--edge {url}"))?;
+            let capabilities = edge
+                .capabilities()
+                .await
+                .with_context(|| format!("--edge {url}"))?;
             let reading = edge.read().await.with_context(|| format!("--edge {url}"))?;
             Ok((reading.state, capabilities))
         })
@@ -134,7 +161,9 @@ fn unchecked(declared: &Declaration) -> Vec<(String, String, String)> {
     let mut found = Vec::new();
     for (host, on_host) in &declared.hosts {
         for (place, route) in &on_host.routes {
-            let Outcome::Complete(set) = &route.outcome else { continue };
+            let Outcome::Complete(set) = &route.outcome else {
+                continue;
+            };
             let policies = set.modules.ip_restriction.iter().flat_map(|m| &m.policies);
             for policy in policies {
                 if let PolicyName::AtEdge(id) = policy {
@@ -172,7 +201,11 @@ fn settle(state: EdgeState, declared: &Declaration, capabilities: &Capabilities)
         }
         let mut done = vec![false; plan.steps.len()];
         for (number, step) in plan.steps.iter().enumerate() {
-            if !step.requires.iter().all(|earlier| done.get(*earlier).copied().unwrap_or(false)) {
+            if !step
+                .requires
+                .iter()
+                .all(|earlier| done.get(*earlier).copied().unwrap_or(false))
+            {
                 continue;
             }
             let context = Asked {
@@ -202,7 +235,11 @@ fn print_text(
     unchecked: &[(String, String, String)],
     open: usize,
 ) -> anyhow::Result<()> {
-    let style = if std::io::stdout().is_terminal() { Style::COLOURED } else { Style::PLAIN };
+    let style = if std::io::stdout().is_terminal() {
+        Style::COLOURED
+    } else {
+        Style::PLAIN
+    };
     let mut out = text(diagnostics, style);
     for (host, path, what) in unchecked {
         out.push_str(&format!("not checked: {host}{path}: {what}\n"));

@@ -68,15 +68,20 @@ pub(crate) struct Control {
 
 impl Control {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()?;
         runtime.block_on(self.serve())
     }
 
     async fn serve(self) -> anyhow::Result<()> {
         let shutdown = stop::on_signal()?;
         if !self.admin.ip().is_loopback() {
-            bail!("--admin {} leaves this machine, and a controller has no keys to ask for; keep it on loopback", self.admin);
+            bail!(
+                "--admin {} leaves this machine, and a controller has no keys to ask for; keep it on loopback",
+                self.admin
+            );
         }
         let key_file = match self.api_key_file {
             Some(file) => file,
@@ -104,7 +109,12 @@ impl Control {
             digest_key: keys::digest_key(&token),
             resync: self.carrying.resync,
         };
-        let running = start(edge, source, options, Box::new(move |events, status| show(&mut live, events, status)));
+        let running = start(
+            edge,
+            source,
+            options,
+            Box::new(move |events, status| show(&mut live, events, status)),
+        );
         let admin_task = serve_admin(
             admin_listener,
             AdminSetting {
@@ -129,8 +139,13 @@ impl Control {
 pub(crate) async fn watch_files(files: &[PathBuf]) -> anyhow::Result<ObjectSource> {
     let limits = Limits::default();
     let roots = Roots::open(files, limits.file_bytes)?;
-    let settings = manifests::watch::Settings { limits, ..manifests::watch::Settings::default() };
-    manifests::watch::watch(roots, settings).await.context("the manifests cannot be watched")
+    let settings = manifests::watch::Settings {
+        limits,
+        ..manifests::watch::Settings::default()
+    };
+    manifests::watch::watch(roots, settings)
+        .await
+        .context("the manifests cannot be watched")
 }
 
 /// Prints events and the table; when nobody reads any more, the work goes on without.
@@ -150,8 +165,10 @@ fn format_now() -> String {
 /// An instant in UTC, RFC 3339, whole seconds.
 pub(crate) fn format_instant(at: Timestamp) -> String {
     let millis = i64::try_from(at.0).unwrap_or(i64::MAX);
-    jiff::Timestamp::from_millisecond(millis)
-        .map_or_else(|_| at.0.to_string(), |t| t.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+    jiff::Timestamp::from_millisecond(millis).map_or_else(
+        |_| at.0.to_string(),
+        |t| t.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+    )
 }
 
 /// The name under which what a controller of files makes is owned at the edge.
@@ -177,8 +194,10 @@ impl StatusSink for Sink {
 
 /// One error line per transition that somebody must act on, with object, reason and remedy.
 fn log(event: &Event) {
-    let Some(first) =
-        event.reasons.iter().find(|r| r.severity == model::diagnostic::Severity::Error)
+    let Some(first) = event
+        .reasons
+        .iter()
+        .find(|r| r.severity == model::diagnostic::Severity::Error)
     else {
         return;
     };
@@ -196,7 +215,9 @@ fn log(event: &Event) {
 }
 
 type Run = Box<
-    dyn FnOnce(watch::Receiver<bool>) -> Pin<Box<dyn Future<Output = Result<(), SourceEnded>> + Send>>
+    dyn FnOnce(
+            watch::Receiver<bool>,
+        ) -> Pin<Box<dyn Future<Output = Result<(), SourceEnded>> + Send>>
         + Send,
 >;
 

@@ -13,7 +13,10 @@ use hyper::{
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::json;
-use tokio::{net::TcpListener, sync::{Semaphore, watch}};
+use tokio::{
+    net::TcpListener,
+    sync::{Semaphore, watch},
+};
 
 /// More of a body than this is not shown.
 const BODY_SHOWN: usize = 64 * 1024;
@@ -29,7 +32,9 @@ pub(crate) async fn start(mut shutdown: watch::Receiver<bool>) -> std::io::Resul
     let places = std::sync::Arc::new(Semaphore::new(CONNECTIONS));
     tokio::spawn(async move {
         loop {
-            let Ok(place) = places.clone().acquire_owned().await else { return };
+            let Ok(place) = places.clone().acquire_owned().await else {
+                return;
+            };
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
                 _ = shutdown.wait_for(|stop| *stop) => return,
@@ -53,11 +58,19 @@ pub(crate) async fn start(mut shutdown: watch::Receiver<bool>) -> std::io::Resul
 
 async fn echo(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     let (head, body) = request.into_parts();
-    let body = Limited::new(body, BODY_SHOWN).collect().await.map(http_body_util::Collected::to_bytes);
+    let body = Limited::new(body, BODY_SHOWN)
+        .collect()
+        .await
+        .map(http_body_util::Collected::to_bytes);
     let headers: Vec<(String, String)> = head
         .headers
         .iter()
-        .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
+        .map(|(name, value)| {
+            (
+                name.to_string(),
+                String::from_utf8_lossy(value.as_bytes()).into_owned(),
+            )
+        })
         .collect();
     let shown = match &body {
         Ok(bytes) => String::from_utf8_lossy(bytes).into_owned(),
@@ -68,7 +81,15 @@ async fn echo(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infal
         .get(header::ACCEPT)
         .is_some_and(|accept| String::from_utf8_lossy(accept.as_bytes()).contains("text/html"));
     let (kind, text) = if wants_page {
-        ("text/html; charset=utf-8", page(head.method.as_str(), &head.uri.to_string(), &headers, &shown))
+        (
+            "text/html; charset=utf-8",
+            page(
+                head.method.as_str(),
+                &head.uri.to_string(),
+                &headers,
+                &shown,
+            ),
+        )
     } else {
         let value = json!({
             "demo": "this is the built-in echo page of portcullis --demo",
@@ -80,14 +101,22 @@ async fn echo(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infal
         ("application/json", format!("{value:#}\n"))
     };
     let mut response = Response::new(Full::new(Bytes::from(text)));
-    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
     Ok(response)
 }
 
 fn page(method: &str, target: &str, headers: &[(String, String)], body: &str) -> String {
     let rows: String = headers
         .iter()
-        .map(|(name, value)| format!("<tr><th>{}</th><td>{}</td></tr>", escape(name), escape(value)))
+        .map(|(name, value)| {
+            format!(
+                "<tr><th>{}</th><td>{}</td></tr>",
+                escape(name),
+                escape(value)
+            )
+        })
         .collect();
     format!(
         "<!doctype html><html lang=en><meta charset=utf-8><title>Portcullis demo</title>\
@@ -104,5 +133,8 @@ fn page(method: &str, target: &str, headers: &[(String, String)], body: &str) ->
 }
 
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
 }

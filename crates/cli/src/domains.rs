@@ -50,7 +50,10 @@ impl Domains {
                 Change::Assign { host, namespace } => {
                     let domain = find(&client, &host).await?;
                     client.assign_domain(&domain.id, &namespace).await?;
-                    output::print(&format!("{} belongs to the namespace {namespace} now\n", domain.domain))
+                    output::print(&format!(
+                        "{} belongs to the namespace {namespace} now\n",
+                        domain.domain
+                    ))
                 }
                 Change::Release { host } => {
                     let domain = find(&client, &host).await?;
@@ -65,7 +68,10 @@ impl Domains {
 async fn find(client: &RestClient, host: &str) -> anyhow::Result<ReservedDomain> {
     let host = HostPattern::parse(host).map_err(|error| anyhow::anyhow!("{host:?}: {error}"))?;
     let all = client.all::<ReservedDomain>().await?;
-    match all.into_iter().find(|domain| domain.domain == host.as_str()) {
+    match all
+        .into_iter()
+        .find(|domain| domain.domain == host.as_str())
+    {
         Some(domain) => Ok(domain),
         None => bail!("the edge has no reserved domain {host}; see portcullis get domains"),
     }

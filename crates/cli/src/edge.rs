@@ -36,7 +36,9 @@ pub(crate) struct Edge {
 
 impl Edge {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
         runtime.block_on(self.serve())
     }
 
@@ -45,8 +47,12 @@ impl Edge {
         let data_dir = paths::data_dir(self.data_dir.as_deref(), false)?;
         let admin_listener = bind_admin(self.admin).await?;
         let admin = admin_listener.local_addr()?;
-        let setting =
-            Setting { data_dir: &data_dir, demo: false, own_controller: false, admin };
+        let setting = Setting {
+            data_dir: &data_dir,
+            demo: false,
+            own_controller: false,
+            admin,
+        };
         let edge = start_edge(&self.edge, setting, shutdown.clone()).await?;
         let metrics = Arc::new(Metrics::new());
         add_proxy_figures(&metrics, &edge.proxy);
@@ -79,12 +85,19 @@ impl Edge {
                 format!("HTTP     http://{} (redirects)", edge.proxy.http),
                 format!(
                     "API      {}://{}   key: {}",
-                    if self.edge.api_tls_cert.is_some() { "https" } else { "http" },
+                    if self.edge.api_tls_cert.is_some() {
+                        "https"
+                    } else {
+                        "http"
+                    },
                     edge.api,
                     paths::api_key(&data_dir).display()
                 ),
                 format!("admin    http://{admin}/metrics"),
-                format!("trust    {} for hosts without a certificate of their own", edge.ca.display()),
+                format!(
+                    "trust    {} for hosts without a certificate of their own",
+                    edge.ca.display()
+                ),
             ])?,
         }
         let mut stopping = shutdown.clone();

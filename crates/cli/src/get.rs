@@ -16,7 +16,10 @@ use serde::Serialize;
 
 use crate::{
     flags::asking::{AskFlags, ask},
-    output::{self, Form, table::{BOLD, columns}},
+    output::{
+        self, Form,
+        table::{BOLD, columns},
+    },
 };
 
 /// What can be shown.
@@ -55,19 +58,29 @@ impl Get {
         let client = self.ask.client()?;
         ask(async move {
             match self.what {
-                What::Edges => show(self.output, &client.all::<HttpsEdge>().await?, &EDGES, edge_row),
+                What::Edges => show(
+                    self.output,
+                    &client.all::<HttpsEdge>().await?,
+                    &EDGES,
+                    edge_row,
+                ),
                 What::Routes => {
                     let edges = client.all::<HttpsEdge>().await?;
                     let services = services(&client).await?;
-                    show(self.output, &routes(&edges), &ROUTES, |route| route_row(route, &services))
+                    show(self.output, &routes(&edges), &ROUTES, |route| {
+                        route_row(route, &services)
+                    })
                 }
                 What::Backends => {
                     let backends = backends(&client).await?;
                     show(self.output, &backends, &BACKENDS, backend_row)
                 }
-                What::Domains => {
-                    show(self.output, &client.all::<ReservedDomain>().await?, &DOMAINS, domain_row)
-                }
+                What::Domains => show(
+                    self.output,
+                    &client.all::<ReservedDomain>().await?,
+                    &DOMAINS,
+                    domain_row,
+                ),
                 What::IpPolicies => {
                     let policies = policies(&client).await?;
                     show(self.output, &policies, &POLICIES, policy_row)
@@ -80,13 +93,33 @@ impl Get {
 /// Column titles with the least that a column may be cut to.
 type Columns<const N: usize> = [(&'static str, usize); N];
 
-const EDGES: Columns<5> =
-    [("HOSTS", 30), ("ROUTES", 6), ("TLS MIN", 7), ("OWNER", 10), ("GENERATION", 10)];
-const ROUTES: Columns<6> =
-    [("HOST", 18), ("PATH", 10), ("STATE", 8), ("MODULES", 12), ("BACKEND", 14), ("OWNER", 12)];
-const BACKENDS: Columns<4> = [("ID", 33), ("ANSWERS FOR", 16), ("ENDPOINTS", 16), ("OWNER", 10)];
-const DOMAINS: Columns<4> =
-    [("HOST", 30), ("NAMESPACE", 12), ("UNDECLARED SINCE", 20), ("OWNER", 10)];
+const EDGES: Columns<5> = [
+    ("HOSTS", 30),
+    ("ROUTES", 6),
+    ("TLS MIN", 7),
+    ("OWNER", 10),
+    ("GENERATION", 10),
+];
+const ROUTES: Columns<6> = [
+    ("HOST", 18),
+    ("PATH", 10),
+    ("STATE", 8),
+    ("MODULES", 12),
+    ("BACKEND", 14),
+    ("OWNER", 12),
+];
+const BACKENDS: Columns<4> = [
+    ("ID", 33),
+    ("ANSWERS FOR", 16),
+    ("ENDPOINTS", 16),
+    ("OWNER", 10),
+];
+const DOMAINS: Columns<4> = [
+    ("HOST", 30),
+    ("NAMESPACE", 12),
+    ("UNDECLARED SINCE", 20),
+    ("OWNER", 10),
+];
 const POLICIES: Columns<4> = [("ID", 31), ("NAME", 16), ("RULES", 16), ("OWNER", 10)];
 
 fn show<T: Serialize, const N: usize>(
@@ -115,7 +148,11 @@ fn owner(controller: Option<&String>) -> String {
 }
 
 fn edge_row(edge: &HttpsEdge) -> [String; 5] {
-    let hosts: Vec<_> = edge.hostports.iter().map(|h| h.trim_end_matches(":443")).collect();
+    let hosts: Vec<_> = edge
+        .hostports
+        .iter()
+        .map(|h| h.trim_end_matches(":443"))
+        .collect();
     let minimum = edge
         .tls_termination
         .as_ref()
@@ -145,9 +182,15 @@ fn routes(edges: &[HttpsEdge]) -> Vec<RouteOnHost<'_>> {
     edges
         .iter()
         .flat_map(|edge| {
-            let hosts: Vec<&str> =
-                edge.hostports.iter().map(|h| h.trim_end_matches(":443")).collect();
-            edge.routes.iter().map(move |route| RouteOnHost { hosts: hosts.clone(), route })
+            let hosts: Vec<&str> = edge
+                .hostports
+                .iter()
+                .map(|h| h.trim_end_matches(":443"))
+                .collect();
+            edge.routes.iter().map(move |route| RouteOnHost {
+                hosts: hosts.clone(),
+                route,
+            })
         })
         .collect()
 }
@@ -155,18 +198,28 @@ fn routes(edges: &[HttpsEdge]) -> Vec<RouteOnHost<'_>> {
 /// The Service ports that tunnel groups stand for, by backend id.
 async fn services(client: &RestClient) -> anyhow::Result<BTreeMap<String, String>> {
     let groups = client.all::<TunnelGroup>().await?;
-    Ok(groups.into_iter().filter_map(|g| Some((g.id, g.portcullis.service?))).collect())
+    Ok(groups
+        .into_iter()
+        .filter_map(|g| Some((g.id, g.portcullis.service?)))
+        .collect())
 }
 
 fn route_row(on_host: &RouteOnHost<'_>, services: &BTreeMap<String, String>) -> [String; 6] {
     let RouteOnHost { hosts, route } = on_host;
     let open = route.backend.as_ref().filter(|backend| backend.enabled);
     let mut modules = Vec::new();
-    if route.ip_restriction.as_ref().is_some_and(|module| module.enabled) {
+    if route
+        .ip_restriction
+        .as_ref()
+        .is_some_and(|module| module.enabled)
+    {
         modules.push("ipRestriction");
     }
     let headers = [&route.request_headers, &route.response_headers];
-    if headers.iter().any(|module| module.as_ref().is_some_and(|module| module.enabled)) {
+    if headers
+        .iter()
+        .any(|module| module.as_ref().is_some_and(|module| module.enabled))
+    {
         modules.push("headers");
     }
     let path = match route.match_type.as_str() {
@@ -177,15 +230,30 @@ fn route_row(on_host: &RouteOnHost<'_>, services: &BTreeMap<String, String>) -> 
     [
         hosts.join(","),
         path,
-        route.portcullis.phase.clone().unwrap_or_else(|| {
-            if open.is_some() { "open" } else { "closed" }.to_owned()
-        }),
-        if modules.is_empty() { "-".to_owned() } else { modules.join(",") },
+        route
+            .portcullis
+            .phase
+            .clone()
+            .unwrap_or_else(|| if open.is_some() { "open" } else { "closed" }.to_owned()),
+        if modules.is_empty() {
+            "-".to_owned()
+        } else {
+            modules.join(",")
+        },
         open.map_or_else(
             || "-".to_owned(),
-            |backend| services.get(&backend.backend.id).unwrap_or(&backend.backend.id).clone(),
+            |backend| {
+                services
+                    .get(&backend.backend.id)
+                    .unwrap_or(&backend.backend.id)
+                    .clone()
+            },
         ),
-        route.portcullis.owner.clone().unwrap_or_else(|| "API".to_owned()),
+        route
+            .portcullis
+            .owner
+            .clone()
+            .unwrap_or_else(|| "API".to_owned()),
     ]
 }
 
@@ -200,7 +268,13 @@ enum AnyBackend {
 async fn backends(client: &RestClient) -> anyhow::Result<Vec<AnyBackend>> {
     let mut all = Vec::new();
     all.extend(client.all().await?.into_iter().map(AnyBackend::TunnelGroup));
-    all.extend(client.all().await?.into_iter().map(AnyBackend::HttpResponse));
+    all.extend(
+        client
+            .all()
+            .await?
+            .into_iter()
+            .map(AnyBackend::HttpResponse),
+    );
     all.extend(client.all().await?.into_iter().map(AnyBackend::Static));
     Ok(all)
 }
@@ -209,19 +283,38 @@ fn backend_row(backend: &AnyBackend) -> [String; 4] {
     let (id, what, extras) = match backend {
         AnyBackend::TunnelGroup(group) => {
             let labels = || {
-                let pairs: Vec<_> = group.labels.iter().map(|(k, v)| format!("{k}={v}")).collect();
+                let pairs: Vec<_> = group
+                    .labels
+                    .iter()
+                    .map(|(k, v)| format!("{k}={v}"))
+                    .collect();
                 pairs.join(",")
             };
-            (&group.id, group.portcullis.service.clone().unwrap_or_else(labels), &group.portcullis)
+            (
+                &group.id,
+                group.portcullis.service.clone().unwrap_or_else(labels),
+                &group.portcullis,
+            )
         }
-        AnyBackend::HttpResponse(fixed) => {
-            (&fixed.id, format!("fixed answer {}", fixed.status_code), &fixed.portcullis)
-        }
+        AnyBackend::HttpResponse(fixed) => (
+            &fixed.id,
+            format!("fixed answer {}", fixed.status_code),
+            &fixed.portcullis,
+        ),
         AnyBackend::Static(one) => (&one.id, one.address.clone(), &one.portcullis),
     };
     let endpoints: Vec<_> = extras.endpoints.iter().map(ToString::to_string).collect();
-    let endpoints = if endpoints.is_empty() { "-".to_owned() } else { endpoints.join(",") };
-    [id.clone(), what, endpoints, owner(extras.controller.as_ref())]
+    let endpoints = if endpoints.is_empty() {
+        "-".to_owned()
+    } else {
+        endpoints.join(",")
+    };
+    [
+        id.clone(),
+        what,
+        endpoints,
+        owner(extras.controller.as_ref()),
+    ]
 }
 
 fn domain_row(domain: &ReservedDomain) -> [String; 4] {
@@ -247,7 +340,11 @@ async fn policies(client: &RestClient) -> anyhow::Result<Vec<PolicyWithRules>> {
     Ok(policies
         .into_iter()
         .map(|policy| {
-            let own = rules.iter().filter(|rule| rule.ip_policy.id == policy.id).cloned().collect();
+            let own = rules
+                .iter()
+                .filter(|rule| rule.ip_policy.id == policy.id)
+                .cloned()
+                .collect();
             PolicyWithRules { policy, rules: own }
         })
         .collect())
@@ -262,11 +359,19 @@ fn policy_row(with_rules: &PolicyWithRules) -> [String; 4] {
             IpAction::Deny => format!("deny {}", rule.cidr),
         })
         .collect();
-    let name = if policy.metadata.is_empty() { &policy.description } else { &policy.metadata };
+    let name = if policy.metadata.is_empty() {
+        &policy.description
+    } else {
+        &policy.metadata
+    };
     [
         policy.id.clone(),
         name.clone(),
-        if rules.is_empty() { "none".to_owned() } else { rules.join(", ") },
+        if rules.is_empty() {
+            "none".to_owned()
+        } else {
+            rules.join(", ")
+        },
         owner(policy.portcullis.controller.as_ref()),
     ]
 }

@@ -33,11 +33,19 @@ fn new_token() -> anyhow::Result<(KeyId, Secret)> {
     let mut secret = [0; 20];
     getrandom::fill(&mut id).context("no randomness")?;
     getrandom::fill(&mut secret).context("no randomness")?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs();
     let secs = u32::try_from(now.saturating_sub(EPOCH_SECS)).unwrap_or(u32::MAX);
     id[..4].copy_from_slice(&secs.to_be_bytes());
     let tail = base62(secret);
-    let token = format!("{}_{}{}", base62(id), secret[0] % 10, &tail[tail.len() - 20..]);
+    let token = format!(
+        "{}_{}{}",
+        base62(id),
+        secret[0] % 10,
+        &tail[tail.len() - 20..]
+    );
     Ok((KeyId::from_bits(id), Secret::new(token)))
 }
 
@@ -58,13 +66,24 @@ pub(crate) fn digest_key(controller_token: &Secret) -> DigestKey {
 /// Makes sure that `DATA_DIR/api-key` and `DATA_DIR/controller-key` are there and valid.
 pub(crate) async fn ensure(store: &Store, data_dir: &Path) -> anyhow::Result<()> {
     let wanted = [
-        (paths::api_key(data_dir), Role::Write, "made at the first start, for portcullis get and status"),
-        (paths::controller_key(data_dir), Role::Controller, "made at the first start, for portcullis controller"),
+        (
+            paths::api_key(data_dir),
+            Role::Write,
+            "made at the first start, for portcullis get and status",
+        ),
+        (
+            paths::controller_key(data_dir),
+            Role::Controller,
+            "made at the first start, for portcullis controller",
+        ),
     ];
     for (path, role, description) in wanted {
         let known = path.exists()
             && paths::read_key(&path).ok().is_some_and(|token| {
-                store.current().find_key(&token_digest(&token)).is_some_and(|(_, found)| found == role)
+                store
+                    .current()
+                    .find_key(&token_digest(&token))
+                    .is_some_and(|(_, found)| found == role)
             });
         if known {
             continue;
@@ -75,9 +94,15 @@ pub(crate) async fn ensure(store: &Store, data_dir: &Path) -> anyhow::Result<()>
             id,
             role,
             token_digest: token_digest(&token),
-            texts: Texts { description: Some(description.to_owned()), metadata: None },
+            texts: Texts {
+                description: Some(description.to_owned()),
+                metadata: None,
+            },
         };
-        store.apply(command, &Writer::EDGE).await.context("the first API keys cannot be made")?;
+        store
+            .apply(command, &Writer::EDGE)
+            .await
+            .context("the first API keys cannot be made")?;
     }
     Ok(())
 }
@@ -87,7 +112,11 @@ fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
     let draft = path.with_extension("new");
     let write = || -> std::io::Result<()> {
         let _stale = fs::remove_file(&draft);
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+        let mut file = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&draft)?;
         writeln!(file, "{text}")?;
         file.sync_all()?;
         fs::rename(&draft, path)

@@ -26,12 +26,22 @@ mod up;
 #[command(name = "portcullis", version, propagate_version = true, max_term_width = 100, after_help = EXAMPLES)]
 struct Arguments {
     /// Log format
-    #[arg(long, global = true, value_name = "FORMAT", default_value = "text", help_heading = "Log")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FORMAT",
+        default_value = "text",
+        help_heading = "Log"
+    )]
     log_format: LogFormat,
     /// Log level or filter
     #[arg(
-        long, global = true, value_name = "FILTER", default_value = "info",
-        env = "PORTCULLIS_LOG", help_heading = "Log"
+        long,
+        global = true,
+        value_name = "FILTER",
+        default_value = "info",
+        env = "PORTCULLIS_LOG",
+        help_heading = "Log"
     )]
     log: String,
     #[command(subcommand)]

@@ -10,7 +10,11 @@ pub(crate) fn data_dir(given: Option<&Path>, demo: bool) -> anyhow::Result<PathB
     if let Some(path) = given {
         return Ok(path.to_owned());
     }
-    let name = if demo { "portcullis-demo" } else { "portcullis" };
+    let name = if demo {
+        "portcullis-demo"
+    } else {
+        "portcullis"
+    };
     if let Some(base) = std::env::var_os("XDG_DATA_HOME").filter(|base| !base.is_empty()) {
         return Ok(PathBuf::from(base).join(name));
     }

@@ -37,23 +37,31 @@ pub(crate) struct StatusCommand {
 impl StatusCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         if !self.admin.ip().is_loopback() {
-            bail!("--admin {} is not on this machine; ask it there, or GET its /status with an API key over a tunnel", self.admin);
+            bail!(
+                "--admin {} is not on this machine; ask it there, or GET its /status with an API key over a tunnel",
+                self.admin
+            );
         }
         let text = ask(fetch(self.admin))?;
         let status: Status =
             serde_json::from_slice(&text).context("the status is of another version")?;
         match self.output {
             Form::Json => output::print(&String::from_utf8_lossy(&text)),
-            Form::Yaml => output::print(&resources::yaml::document(&serde_json::to_value(&status)?)),
+            Form::Yaml => {
+                output::print(&resources::yaml::document(&serde_json::to_value(&status)?))
+            }
             Form::Table => output::print_lines(&table::routes(&status)),
         }
     }
 }
 
 async fn fetch(admin: SocketAddr) -> anyhow::Result<Bytes> {
-    let nobody = || format!("nothing answers at {admin}; is `portcullis up` running, or another --admin?");
+    let nobody =
+        || format!("nothing answers at {admin}; is `portcullis up` running, or another --admin?");
     let stream = TcpStream::connect(admin).await.with_context(nobody)?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.with_context(nobody)?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+        .await
+        .with_context(nobody)?;
     let request = Request::get("/status")
         .header(http::header::HOST, admin.to_string())
         .body(Empty::<Bytes>::new())?;

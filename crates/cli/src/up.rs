@@ -13,7 +13,9 @@ use model::status::{RouteState, RouteStatus, Status};
 use serde_json::json;
 
 use crate::{
-    assembly::{AdminSetting, Setting, add_proxy_figures, bind_admin, capabilities, serve_admin, start_edge},
+    assembly::{
+        AdminSetting, Setting, add_proxy_figures, bind_admin, capabilities, serve_admin, start_edge,
+    },
     control::{NAME, show, start, watch_files},
     demo,
     flags::{
@@ -56,8 +58,10 @@ pub(crate) struct Up {
 
 impl Up {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()?;
         runtime.block_on(self.serve())
     }
 
@@ -65,11 +69,19 @@ impl Up {
         let shutdown = stop::on_signal()?;
         let data_dir = paths::data_dir(self.data_dir.as_deref(), self.demo)?;
         let source = watch_files(&self.declarations.files).await?;
-        let stand_in = if self.demo { Some(demo::start(shutdown.clone()).await?) } else { None };
+        let stand_in = if self.demo {
+            Some(demo::start(shutdown.clone()).await?)
+        } else {
+            None
+        };
         let admin_listener = bind_admin(self.admin).await?;
         let admin = admin_listener.local_addr()?;
-        let setting =
-            Setting { data_dir: &data_dir, demo: self.demo, own_controller: true, admin };
+        let setting = Setting {
+            data_dir: &data_dir,
+            demo: self.demo,
+            own_controller: true,
+            admin,
+        };
         let edge = start_edge(&self.edge, setting, shutdown.clone()).await?;
         let token = paths::read_key(&paths::controller_key(&data_dir))?;
         let options = Options {
@@ -88,7 +100,9 @@ impl Up {
             ca: edge.ca.clone(),
         };
         match self.output {
-            Running::Json => output::print(&format!("{}\n", json!({"listening": listening.json()})))?,
+            Running::Json => {
+                output::print(&format!("{}\n", json!({"listening": listening.json()})))?
+            }
             Running::Text => live.say(&listening.lines(self.demo))?,
         }
         let https = listening.https;
@@ -101,14 +115,21 @@ impl Up {
                 .iter()
                 // The broadest path of a host is the one to try first.
                 .rev()
-                .filter(|route| route.state == RouteState::Open && pasted.insert(route.host.clone()))
+                .filter(|route| {
+                    route.state == RouteState::Open && pasted.insert(route.host.clone())
+                })
                 .map(|route| paste(route, https, &ca))
                 .collect();
             if !lines.is_empty() {
                 let _closed = live.say(&lines);
             }
         });
-        let running = start(DirectEdge::new(edge.store.clone(), capabilities()), source, options, told);
+        let running = start(
+            DirectEdge::new(edge.store.clone(), capabilities()),
+            source,
+            options,
+            told,
+        );
         add_proxy_figures(&running.metrics, &edge.proxy);
         let admin_task = serve_admin(
             admin_listener,
@@ -142,17 +163,35 @@ struct Listening {
 
 impl Listening {
     fn json(&self) -> serde_json::Value {
-        let Self { https, http, api, admin, ca } = self;
+        let Self {
+            https,
+            http,
+            api,
+            admin,
+            ca,
+        } = self;
         json!({"https": https, "http": http, "api": api, "admin": admin, "ca": ca})
     }
 
     fn lines(&self, demo: bool) -> Vec<String> {
-        let Self { https, http, api, admin, ca } = self;
+        let Self {
+            https,
+            http,
+            api,
+            admin,
+            ca,
+        } = self;
         let mut lines = Vec::new();
         if demo {
             lines.push("-".repeat(WIDTH.min(72)));
-            lines.push("DEMO: for trying things out. Services without endpoints answer with an echo".into());
-            lines.push("page. Everything listens on this machine only. Do not put it in production.".into());
+            lines.push(
+                "DEMO: for trying things out. Services without endpoints answer with an echo"
+                    .into(),
+            );
+            lines.push(
+                "page. Everything listens on this machine only. Do not put it in production."
+                    .into(),
+            );
             lines.push("-".repeat(WIDTH.min(72)));
         }
         lines.push(format!("HTTPS    https://{https}"));
@@ -170,7 +209,11 @@ fn paste(route: &RouteStatus, https: SocketAddr, ca: &std::path::Path) -> String
     let host = route.host.replacen("*.", "any.", 1);
     let port = https.port();
     let url = format!("https://{host}:{port}{}", route.path);
-    let address = if https.ip().is_unspecified() { "127.0.0.1".to_owned() } else { https.ip().to_string() };
+    let address = if https.ip().is_unspecified() {
+        "127.0.0.1".to_owned()
+    } else {
+        https.ip().to_string()
+    };
     let resolve = if host.ends_with(".localhost") {
         String::new()
     } else {

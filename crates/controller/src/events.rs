@@ -33,7 +33,11 @@ impl Event {
     #[must_use]
     pub fn severity(&self) -> Severity {
         let wrong = self.reasons.iter().any(|r| r.severity == Severity::Error);
-        if wrong { Severity::Error } else { Severity::Warning }
+        if wrong {
+            Severity::Error
+        } else {
+            Severity::Warning
+        }
     }
 }
 
@@ -47,11 +51,20 @@ fn by_key(status: &Status) -> BTreeMap<Key<'_>, &RouteStatus> {
         .collect()
 }
 
-/// What differs between two routes that a person must be told: not the wording of positions.
-fn told(route: &RouteStatus) -> (RouteState, Option<u64>, Vec<(&str, &str, &str)>) {
-    let reasons =
-        route.reasons.iter().map(|r| (r.code.as_str(), r.object.as_str(), r.message.as_str()));
-    (route.state, route.serving.map(|g| g.generation), reasons.collect())
+/// A reason's code, object and message: not where it stands.
+type Words<'a> = (&'a str, &'a str, &'a str);
+
+/// What differs between two routes that a person must be told.
+fn told(route: &RouteStatus) -> (RouteState, Option<u64>, Vec<Words<'_>>) {
+    let reasons = route
+        .reasons
+        .iter()
+        .map(|r| (r.code.as_str(), r.object.as_str(), r.message.as_str()));
+    (
+        route.state,
+        route.serving.map(|g| g.generation),
+        reasons.collect(),
+    )
 }
 
 /// Every transition from one status to the next, in the order of the table.
@@ -75,7 +88,9 @@ pub fn transitions(before: &Status, after: &Status) -> Vec<Event> {
         }
     }
     for finding in &after.diagnostics {
-        let same = |r: &&Reason| r.code == finding.code && r.object == finding.object && r.message == finding.message;
+        let same = |r: &&Reason| {
+            r.code == finding.code && r.object == finding.object && r.message == finding.message
+        };
         if before.diagnostics.iter().find(same).is_none() {
             events.push(Event {
                 host: String::new(),
@@ -121,7 +136,10 @@ mod tests {
             owner: None,
             reasons: Vec::new(),
         };
-        Status { routes: vec![route], diagnostics: Vec::new() }
+        Status {
+            routes: vec![route],
+            diagnostics: Vec::new(),
+        }
     }
 
     #[test]
@@ -131,8 +149,14 @@ mod tests {
         assert_eq!(transitions(&open, &open), []);
         let opened = transitions(&closed, &open);
         assert_eq!(opened.len(), 1);
-        assert_eq!((opened[0].from, opened[0].to), (Some(RouteState::Closed), Some(RouteState::Open)));
-        assert_eq!(transitions(&open, &status(RouteState::Open, Some(2))).len(), 1);
+        assert_eq!(
+            (opened[0].from, opened[0].to),
+            (Some(RouteState::Closed), Some(RouteState::Open))
+        );
+        assert_eq!(
+            transitions(&open, &status(RouteState::Open, Some(2))).len(),
+            1
+        );
         let gone = transitions(&open, &Status::default());
         assert_eq!((gone[0].from, gone[0].to), (Some(RouteState::Open), None));
         assert_eq!(transitions(&Status::default(), &Status::default()), []);

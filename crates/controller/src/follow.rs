@@ -23,7 +23,11 @@ pub(crate) struct Followed {
 impl Followed {
     pub(crate) fn new(reading: Reading, capabilities: Capabilities, here: Timestamp) -> Self {
         let skew = i128::from(reading.now.0) - i128::from(here.0);
-        Self { machine: Machine::new(reading.state), capabilities, skew }
+        Self {
+            machine: Machine::new(reading.state),
+            capabilities,
+            skew,
+        }
     }
 
     pub(crate) const fn state(&self) -> &EdgeState {

@@ -2,11 +2,7 @@
 
 use std::{future::Future, sync::Arc};
 
-use edge_state::{
-    capabilities::Capabilities,
-    command::Command,
-    state::EdgeState,
-};
+use edge_state::{capabilities::Capabilities, command::Command, state::EdgeState};
 use model::{
     host::HostPattern,
     place::Match,

@@ -221,7 +221,11 @@ impl<E: EdgeControl, C: Clock, S: StatusSink> Controller<E, C, S> {
         if !matches!(outcome, Outcome::Done | Outcome::Again) {
             self.report(memory, status(&declared, &plan.report, self.format));
         }
-        let outcome = if matches!(outcome, Outcome::Done) { Outcome::Again } else { outcome };
+        let outcome = if matches!(outcome, Outcome::Done) {
+            Outcome::Again
+        } else {
+            outcome
+        };
         (outcome, wake_at)
     }
 
@@ -263,7 +267,11 @@ impl<E: EdgeControl, C: Clock, S: StatusSink> Controller<E, C, S> {
         let mut copy = Some(followed);
         let mut outcome = Outcome::Done;
         for (number, step) in plan.steps.iter().enumerate() {
-            if !step.requires.iter().all(|earlier| done.get(*earlier).copied().unwrap_or(false)) {
+            if !step
+                .requires
+                .iter()
+                .all(|earlier| done.get(*earlier).copied().unwrap_or(false))
+            {
                 continue;
             }
             self.metrics.edge_writes.inc();
@@ -287,9 +295,14 @@ impl<E: EdgeControl, C: Clock, S: StatusSink> Controller<E, C, S> {
     }
 
     fn remember(memory: &mut Memory, step: &Step, refused: &Refused) {
-        memory.rejections.remember(step, refused.route.as_ref(), &refused.message);
-        let concerns: Vec<_> =
-            step.concerns.iter().map(|(host, place)| format!("{host} {place}")).collect();
+        memory
+            .rejections
+            .remember(step, refused.route.as_ref(), &refused.message);
+        let concerns: Vec<_> = step
+            .concerns
+            .iter()
+            .map(|(host, place)| format!("{host} {place}"))
+            .collect();
         tracing::warn!(
             status = refused.status,
             code = %refused.code,
@@ -324,12 +337,14 @@ fn fault(memory: &mut Memory, error: &EdgeError) -> Outcome {
             (Outcome::Wait(*retry_after), "it is tried again by itself")
         }
         EdgeError::Changed(_) => (Outcome::Again, ""),
-        EdgeError::Superseded(_) => {
-            (Outcome::Superseded, "stop one of the two; this one writes nothing until a resync")
-        }
-        EdgeError::Credentials(_) => {
-            (Outcome::Credentials, "put the right key into the key file; it is read again by itself")
-        }
+        EdgeError::Superseded(_) => (
+            Outcome::Superseded,
+            "stop one of the two; this one writes nothing until a resync",
+        ),
+        EdgeError::Credentials(_) => (
+            Outcome::Credentials,
+            "put the right key into the key file; it is read again by itself",
+        ),
     };
     let text = error.to_string();
     if !matches!(outcome, Outcome::Again) && memory.last_fault != text {

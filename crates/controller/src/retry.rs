@@ -16,7 +16,10 @@ impl Backoff {
     /// Starts anew. `seed` spreads controllers that fail together.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
-        Self { failures: 0, noise: seed | 1 }
+        Self {
+            failures: 0,
+            noise: seed | 1,
+        }
     }
 
     /// Something worked: the next failure waits shortly again.
@@ -27,7 +30,9 @@ impl Backoff {
     /// Something failed: how long to wait. Between half and the whole of 250 ms, doubling to a
     /// minute; at least what the edge asked for, at most ten times the longest wait.
     pub fn failed(&mut self, asked: Option<Span>) -> Span {
-        let whole = FIRST.saturating_mul(1 << self.failures.min(12)).min(LONGEST);
+        let whole = FIRST
+            .saturating_mul(1 << self.failures.min(12))
+            .min(LONGEST);
         self.failures = self.failures.saturating_add(1);
         // xorshift64 (Marsaglia 2003): spread, not secrecy.
         self.noise ^= self.noise << 13;
@@ -65,7 +70,10 @@ mod tests {
     #[test]
     fn the_edge_may_ask_for_longer_but_not_for_ever() {
         let mut backoff = Backoff::new(7);
-        assert_eq!(backoff.failed(Some(Span::from_secs(90))), Span::from_secs(90));
+        assert_eq!(
+            backoff.failed(Some(Span::from_secs(90))),
+            Span::from_secs(90)
+        );
         assert_eq!(backoff.failed(Some(Span(u64::MAX))), Span(LONGEST * 10));
     }
 }

@@ -14,29 +14,48 @@ use plan::{Note, Report, RouteKey, RouteReport};
 /// The status of everything: each declared or withdrawn route, by host and rank, and the findings
 /// that belong to none.
 #[must_use]
-pub fn status(declared: &Declaration, report: &Report, format: impl Fn(Timestamp) -> String) -> Status {
+pub fn status(
+    declared: &Declaration,
+    report: &Report,
+    format: impl Fn(Timestamp) -> String,
+) -> Status {
     let declared_routes: BTreeMap<RouteKey, &DeclaredRoute> = declared
         .hosts
         .iter()
         .flat_map(|(host, on_host)| {
-            on_host.routes.iter().map(|(place, route)| ((host.clone(), place.clone()), route))
+            on_host
+                .routes
+                .iter()
+                .map(|(place, route)| ((host.clone(), place.clone()), route))
         })
         .collect();
     let mut keys: Vec<&RouteKey> = report.routes.keys().collect();
     keys.sort_by(|(host_a, a), (host_b, b)| host_a.cmp(host_b).then_with(|| a.rank(b)));
     let routes = keys
         .into_iter()
-        .map(|key| route_status(key, &report.routes[key], declared_routes.get(key).copied(), &format))
+        .map(|key| {
+            route_status(
+                key,
+                &report.routes[key],
+                declared_routes.get(key).copied(),
+                &format,
+            )
+        })
         .collect();
-    let of_routes: Vec<&Diagnostic> =
-        declared_routes.values().flat_map(|route| route.reasons.iter()).collect();
+    let of_routes: Vec<&Diagnostic> = declared_routes
+        .values()
+        .flat_map(|route| route.reasons.iter())
+        .collect();
     let diagnostics = declared
         .diagnostics
         .iter()
         .filter(|finding| !of_routes.contains(finding))
         .map(Reason::from)
         .collect();
-    Status { routes, diagnostics }
+    Status {
+        routes,
+        diagnostics,
+    }
 }
 
 fn route_status(
@@ -51,13 +70,19 @@ fn route_status(
         .as_ref()
         .or_else(|| declared.map(|route| &route.owner))
         .map(|owner| format!("{}/{}", owner.namespace, owner.name));
-    let mut reasons: Vec<Reason> =
-        declared.map(|route| route.reasons.iter().map(Reason::from).collect()).unwrap_or_default();
+    let mut reasons: Vec<Reason> = declared
+        .map(|route| route.reasons.iter().map(Reason::from).collect())
+        .unwrap_or_default();
     let object = declared
         .map(|route| &route.owner)
         .or(stands.owner.as_ref())
         .map_or_else(|| host.to_string(), ToString::to_string);
-    reasons.extend(stands.notes.iter().filter_map(|note| note_reason(note, &object, stands.state, format)));
+    reasons.extend(
+        stands
+            .notes
+            .iter()
+            .filter_map(|note| note_reason(note, &object, stands.state, format)),
+    );
     reasons.sort_by_key(|reason| reason.severity);
     RouteStatus {
         host: host.to_string(),
@@ -67,7 +92,9 @@ fn route_status(
         since: stands.since.map(format),
         serving: stands.serving.map(|generation| Generation { generation }),
         wanted: stands.wanted.map(|generation| Generation { generation }),
-        modules: declared.map(|route| route.modules.clone()).unwrap_or_default(),
+        modules: declared
+            .map(|route| route.modules.clone())
+            .unwrap_or_default(),
         backend: declared.and_then(|route| route.backend.clone()),
         owner,
         reasons,
@@ -79,7 +106,10 @@ fn name((host, place): &(model::host::HostPattern, Match)) -> String {
 }
 
 /// What a note says to a person, or nothing where the declaration's own findings say it.
-#[expect(clippy::too_many_lines, reason = "one arm a note: a table in code, complete by the compiler")]
+#[expect(
+    clippy::too_many_lines,
+    reason = "one arm a note: a table in code, complete by the compiler"
+)]
 fn note_reason(
     note: &Note,
     object: &str,
@@ -99,7 +129,8 @@ fn note_reason(
         Note::RemovalPending => (
             "removal-pending",
             Warning,
-            "its declaration is gone or could not be read; which of the two is not known yet".into(),
+            "its declaration is gone or could not be read; which of the two is not known yet"
+                .into(),
             "mend the file that cannot be read",
         ),
         Note::Lost { missing, closes_at } => {
@@ -108,14 +139,20 @@ fn note_reason(
             (
                 "lost",
                 Error,
-                format!("it still serves, but {} is gone; it closes at {when}", names.join(", ")),
+                format!(
+                    "it still serves, but {} is gone; it closes at {when}",
+                    names.join(", ")
+                ),
                 "bring the object back, or change the declaration so that it is not needed",
             )
         }
         Note::HoldEnds { closes_at } => (
             "hold-ends",
             Warning,
-            format!("it is held for a limited time and closes at {}", format(*closes_at)),
+            format!(
+                "it is held for a limited time and closes at {}",
+                format(*closes_at)
+            ),
             "mend the declaration before then",
         ),
         Note::HoldEnded => (
@@ -127,19 +164,26 @@ fn note_reason(
         Note::AlsoRefuses => (
             "also-refuses",
             Warning,
-            "while it is held, addresses that the newest valid IP policies refuse are refused too".into(),
+            "while it is held, addresses that the newest valid IP policies refuse are refused too"
+                .into(),
             "",
         ),
         Note::WaitsForBroader { broader } => (
             "waits-for-broader",
             if held { Warning } else { Error },
-            format!("it is withdrawn and stays closed until {} is as declared, which would answer its requests", name(broader)),
+            format!(
+                "it is withdrawn and stays closed until {} is as declared, which would answer its requests",
+                name(broader)
+            ),
             "see the reasons of that route",
         ),
         Note::WaitsForTombstone { until } => (
             "tombstone",
             Warning,
-            format!("it is withdrawn and refuses until {}, in case it comes back", format(*until)),
+            format!(
+                "it is withdrawn and refuses until {}, in case it comes back",
+                format(*until)
+            ),
             "",
         ),
         Note::WaitsForPredecessor { predecessor, until } => {
@@ -169,7 +213,10 @@ fn note_reason(
         Note::DemandsKept { by } => (
             "demands-kept",
             Error,
-            format!("the host's TLS demands cannot change while {} is held", name(by)),
+            format!(
+                "the host's TLS demands cannot change while {} is held",
+                name(by)
+            ),
             "see the reasons of that route",
         ),
         Note::DemandsUnknown => (
@@ -199,7 +246,10 @@ fn note_reason(
         Note::NarrowerNotStaged { narrower } => (
             "narrower-not-staged",
             Error,
-            format!("{} cannot be put in its place, and its requests would come here", name(narrower)),
+            format!(
+                "{} cannot be put in its place, and its requests would come here",
+                name(narrower)
+            ),
             "see the reasons of that route",
         ),
         Note::OnlyClosing => (

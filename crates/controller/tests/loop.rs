@@ -80,7 +80,12 @@ fn kinds() -> std::collections::BTreeSet<ModuleKind> {
 
 fn unavailable(may_have_applied: bool) -> EdgeError {
     let message = "the connection was lost".to_owned();
-    Unavailable { message, may_have_applied, retry_after: None }.into()
+    Unavailable {
+        message,
+        may_have_applied,
+        retry_after: None,
+    }
+    .into()
 }
 
 impl Edge {
@@ -93,7 +98,11 @@ impl Edge {
     }
 
     fn fail(&self, fault: Fault) {
-        self.0.faults.lock().expect("no test panics here").push_back(fault);
+        self.0
+            .faults
+            .lock()
+            .expect("no test panics here")
+            .push_back(fault);
     }
 
     fn write(&self, term: u64, command: &Command) -> Result<Receipt, EdgeError> {
@@ -108,13 +117,18 @@ impl Edge {
             limits: &limits,
         };
         let mut machine = self.0.machine.lock().expect("no test panics here");
-        machine.apply(command, &context).map_err(|refused| EdgeError::Refused(Refused {
-            status: 400,
-            code: "test".into(),
-            message: refused.to_string(),
-            route: None,
-        }))?;
-        Ok(Receipt { revision: machine.state().revision, now })
+        machine.apply(command, &context).map_err(|refused| {
+            EdgeError::Refused(Refused {
+                status: 400,
+                code: "test".into(),
+                message: refused.to_string(),
+                route: None,
+            })
+        })?;
+        Ok(Receipt {
+            revision: machine.state().revision,
+            now,
+        })
     }
 }
 
@@ -129,8 +143,17 @@ impl EdgeControl for Edge {
 
     async fn read(&self) -> Result<Reading, EdgeError> {
         self.0.reads.fetch_add(1, Ordering::SeqCst);
-        let state = self.0.machine.lock().expect("no test panics here").state().clone();
-        Ok(Reading { state, now: clock_now() })
+        let state = self
+            .0
+            .machine
+            .lock()
+            .expect("no test panics here")
+            .state()
+            .clone();
+        Ok(Reading {
+            state,
+            now: clock_now(),
+        })
     }
 
     async fn apply(&self, term: u64, command: Command) -> Result<Receipt, EdgeError> {
@@ -138,7 +161,11 @@ impl EdgeControl for Edge {
         let fault = if matches!(command, Command::RaiseTerm { .. }) {
             None
         } else {
-            self.0.faults.lock().expect("no test panics here").pop_front()
+            self.0
+                .faults
+                .lock()
+                .expect("no test panics here")
+                .pop_front()
         };
         match fault {
             None => self.write(term, &command),
@@ -190,7 +217,10 @@ struct Told(watch::Sender<Arc<Status>>, Arc<Mutex<Vec<Event>>>);
 
 impl StatusSink for Told {
     fn report(&mut self, events: &[Event], status: &Arc<Status>) {
-        self.1.lock().expect("no test panics here").extend_from_slice(events);
+        self.1
+            .lock()
+            .expect("no test panics here")
+            .extend_from_slice(events);
         self.0.send_replace(status.clone());
     }
 }
@@ -241,16 +271,25 @@ impl Bench {
             format: |at| at.0.to_string(),
         };
         tokio::spawn(controller.run(stop));
-        Self { edge, source, status, events, ready, _shutdown: shutdown }
+        Self {
+            edge,
+            source,
+            status,
+            events,
+            ready,
+            _shutdown: shutdown,
+        }
     }
 
     /// Waits until the only route is in this state. Paused time makes the limit instant.
     async fn wait(&mut self, state: RouteState) -> Arc<Status> {
-        let content = |status: &Arc<Status>| status.routes.iter().all(|r| r.state == state) && !status.routes.is_empty();
+        let content = |status: &Arc<Status>| {
+            status.routes.iter().all(|r| r.state == state) && !status.routes.is_empty()
+        };
         let limit = std::time::Duration::from_secs(300);
         tokio::time::timeout(limit, self.status.wait_for(content))
             .await
-            .unwrap_or_else(|_| panic!("not {state:?}"))
+            .expect("the state comes about in time")
             .expect("the controller runs")
             .clone()
     }
@@ -271,10 +310,16 @@ async fn a_declared_route_opens_and_then_nothing_is_written() {
     let told = bench.events.lock().expect("no test panics here").len();
     bench.pass_time(500).await;
     assert_eq!((bench.edge.writes(), bench.edge.reads()), (writes, reads));
-    assert_eq!(bench.events.lock().expect("no test panics here").len(), told);
+    assert_eq!(
+        bench.events.lock().expect("no test panics here").len(),
+        told
+    );
     // A resync reads, and still writes nothing (R9).
     bench.pass_time(200).await;
-    assert_eq!((bench.edge.writes(), bench.edge.reads()), (writes, reads + 1));
+    assert_eq!(
+        (bench.edge.writes(), bench.edge.reads()),
+        (writes, reads + 1)
+    );
     // The same content again is no change.
     bench.source.send_replace(snapshot(OPEN));
     bench.pass_time(1).await;
@@ -291,19 +336,32 @@ async fn what_the_edge_refuses_is_asked_once_until_the_declaration_changes() {
     bench.pass_time(1).await;
     let writes = bench.edge.writes();
     bench.pass_time(300).await;
-    assert_eq!(bench.edge.writes(), writes, "it is not tried again on a timer");
-    bench.edge.0.faults.lock().expect("no test panics here").clear();
-    bench.source.send_replace(snapshot(&OPEN.replace("path: /,", "path: /b,")));
+    assert_eq!(
+        bench.edge.writes(),
+        writes,
+        "it is not tried again on a timer"
+    );
+    bench
+        .edge
+        .0
+        .faults
+        .lock()
+        .expect("no test panics here")
+        .clear();
+    bench
+        .source
+        .send_replace(snapshot(&OPEN.replace("path: /,", "path: /b,")));
     bench.wait_open_somewhere().await;
 }
 
 impl Bench {
     async fn wait_open_somewhere(&mut self) {
-        let content = |status: &Arc<Status>| status.routes.iter().any(|r| r.state == RouteState::Open);
+        let content =
+            |status: &Arc<Status>| status.routes.iter().any(|r| r.state == RouteState::Open);
         let limit = std::time::Duration::from_secs(300);
         tokio::time::timeout(limit, self.status.wait_for(content))
             .await
-            .unwrap_or_else(|_| panic!("nothing opened"))
+            .expect("something opens in time")
             .expect("the controller runs");
     }
 }
@@ -317,9 +375,23 @@ async fn lost_calls_and_lost_answers_are_tried_again_after_reading() {
         }
         let mut bench = Bench::start_with(edge, OPEN);
         bench.wait(RouteState::Open).await;
-        assert!(bench.edge.reads() >= 4, "read again after each doubt: {}", bench.edge.reads());
-        let state = bench.edge.0.machine.lock().expect("no test panics here").state().clone();
-        assert_eq!((state.edges.len(), state.backends.len(), state.domains.len()), (1, 1, 1));
+        assert!(
+            bench.edge.reads() >= 4,
+            "read again after each doubt: {}",
+            bench.edge.reads()
+        );
+        let state = bench
+            .edge
+            .0
+            .machine
+            .lock()
+            .expect("no test panics here")
+            .state()
+            .clone();
+        assert_eq!(
+            (state.edges.len(), state.backends.len(), state.domains.len()),
+            (1, 1, 1)
+        );
     }
 }
 

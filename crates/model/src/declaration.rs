@@ -46,6 +46,10 @@ pub struct DeclaredCertificate {
 
 /// A route's declaration, judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every declared route is complete: a box would cost each an allocation"
+)]
 pub enum Outcome {
     /// Preflight passed: it can be served.
     Complete(CompleteSet<PolicyName>),

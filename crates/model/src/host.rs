@@ -44,13 +44,19 @@ fn check_name(name: &str) -> Result<(), HostError> {
             && label.len() <= 63
             && !label.starts_with('-')
             && !label.ends_with('-')
-            && label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_');
+            && label
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_');
         if !fine {
             return Err(HostError::Label(label.to_owned()));
         }
     }
     // RFC 3696 section 2: a last label of digits alone would be read as an address by some.
-    if name.rsplit('.').next().is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit())) {
+    if name
+        .rsplit('.')
+        .next()
+        .is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit()))
+    {
         return Err(HostError::Address);
     }
     Ok(())
@@ -120,7 +126,11 @@ impl HostPattern {
     pub fn matches(&self, host: &Host) -> bool {
         self.suffix().map_or_else(
             || self.0 == host.0,
-            |suffix| host.0.split_once('.').is_some_and(|(_, rest)| rest == suffix),
+            |suffix| {
+                host.0
+                    .split_once('.')
+                    .is_some_and(|(_, rest)| rest == suffix)
+            },
         )
     }
 
@@ -141,7 +151,9 @@ impl HostPattern {
         self == other
             || self.suffix().is_some_and(|suffix| {
                 let name = other.suffix().unwrap_or(&other.0);
-                name.strip_suffix(suffix).is_some_and(|head| head.ends_with('.') || (head.is_empty() && other.is_wildcard()))
+                name.strip_suffix(suffix).is_some_and(|head| {
+                    head.ends_with('.') || (head.is_empty() && other.is_wildcard())
+                })
             })
     }
 }
@@ -197,7 +209,23 @@ mod tests {
 
     #[test]
     fn what_is_no_host_is_refused() {
-        for text in ["", "*", "*.", "a..b", "a.*.b", "*a.b", "127.0.0.1", "::1", "[::1]", "a b", "-a.b", "a.1", "a/b", "ä.b", "a.b:443"] {
+        for text in [
+            "",
+            "*",
+            "*.",
+            "a..b",
+            "a.*.b",
+            "*a.b",
+            "127.0.0.1",
+            "::1",
+            "[::1]",
+            "a b",
+            "-a.b",
+            "a.1",
+            "a/b",
+            "ä.b",
+            "a.b:443",
+        ] {
             assert!(HostPattern::parse(text).is_err(), "{text}");
         }
     }

@@ -157,7 +157,10 @@ impl BackendId {
             .map(Self::TunnelGroup)
             .or_else(|_| HttpResponseId::parse(text).map(Self::HttpResponse))
             .or_else(|_| StaticId::parse(text).map(Self::Static))
-            .map_err(|_| NotAnId { text: text.to_owned(), prefix: "bkdtg, bkdhr or bkdsc" })
+            .map_err(|_| NotAnId {
+                text: text.to_owned(),
+                prefix: "bkdtg, bkdhr or bkdsc",
+            })
     }
 
     /// The id as text.

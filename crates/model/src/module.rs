@@ -188,13 +188,19 @@ impl<P> Modules<P> {
         [
             (ModuleKind::IpRestriction, ip_restriction.is_some()),
             (ModuleKind::UserAgentFilter, user_agent_filter.is_some()),
-            (ModuleKind::WebhookVerification, webhook_verification.is_some()),
+            (
+                ModuleKind::WebhookVerification,
+                webhook_verification.is_some(),
+            ),
             (ModuleKind::Oauth, oauth.is_some()),
             (ModuleKind::Oidc, oidc.is_some()),
             (ModuleKind::Saml, saml.is_some()),
             (ModuleKind::TrafficPolicy, traffic_policy.is_some()),
             (ModuleKind::CircuitBreaker, circuit_breaker.is_some()),
-            (ModuleKind::WebsocketTcpConverter, websocket_tcp_converter.is_some()),
+            (
+                ModuleKind::WebsocketTcpConverter,
+                websocket_tcp_converter.is_some(),
+            ),
             (ModuleKind::RequestHeaders, request_headers.is_some()),
             (ModuleKind::ResponseHeaders, response_headers.is_some()),
             (ModuleKind::Compression, compression.is_some()),
@@ -483,7 +489,10 @@ impl EdgeDemands {
     /// The kinds that are set.
     #[must_use]
     pub fn kinds(&self) -> BTreeSet<ModuleKind> {
-        let Self { tls_minimum, mutual_tls } = self;
+        let Self {
+            tls_minimum,
+            mutual_tls,
+        } = self;
         let mut kinds = BTreeSet::new();
         if tls_minimum.is_some() {
             kinds.insert(ModuleKind::TlsTermination);

@@ -17,7 +17,10 @@ pub struct ObjectName {
 impl ObjectName {
     /// Puts the two parts together.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { namespace: namespace.into(), name: name.into() }
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        }
     }
 }
 
@@ -77,7 +80,11 @@ impl ObjectRef {
         namespace: impl Into<String>,
         name: impl Into<String>,
     ) -> Self {
-        Self { kind: kind.into(), namespace: namespace.into(), name: name.into() }
+        Self {
+            kind: kind.into(),
+            namespace: namespace.into(),
+            name: name.into(),
+        }
     }
 }
 

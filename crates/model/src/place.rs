@@ -62,7 +62,10 @@ impl Match {
             }
             MatchType::Exact | MatchType::ElementPrefix | MatchType::StringPrefix => normalised,
         };
-        Self { match_type, path: path.to_owned() }
+        Self {
+            match_type,
+            path: path.to_owned(),
+        }
     }
 
     /// Whether a normalised request path is matched, seen alone.
@@ -84,8 +87,16 @@ impl Match {
     /// before shorter, element prefix before string prefix at equal length; total.
     #[must_use]
     pub fn rank(&self, other: &Self) -> Ordering {
-        let key = |m: &Self| (m.match_type != MatchType::Exact, std::cmp::Reverse(m.path.len()), m.match_type);
-        key(self).cmp(&key(other)).then_with(|| self.path.cmp(&other.path))
+        let key = |m: &Self| {
+            (
+                m.match_type != MatchType::Exact,
+                std::cmp::Reverse(m.path.len()),
+                m.match_type,
+            )
+        };
+        key(self)
+            .cmp(&key(other))
+            .then_with(|| self.path.cmp(&other.path))
     }
 
     /// Whether `other` would answer some request of `self` if `self` were not there: it ranks
@@ -102,7 +113,9 @@ impl Match {
         match (self.match_type, other.match_type) {
             (Exact, _) => other.matches(&self.path),
             (_, Exact) => self.matches(&other.path),
-            (ElementPrefix, ElementPrefix) => self.matches(&other.path) || other.matches(&self.path),
+            (ElementPrefix, ElementPrefix) => {
+                self.matches(&other.path) || other.matches(&self.path)
+            }
             (StringPrefix, StringPrefix) => {
                 self.path.starts_with(&other.path) || other.path.starts_with(&self.path)
             }
@@ -128,20 +141,35 @@ impl fmt::Display for Match {
 mod tests {
     use super::*;
 
-    const TYPES: [MatchType; 3] = [MatchType::Exact, MatchType::ElementPrefix, MatchType::StringPrefix];
+    const TYPES: [MatchType; 3] = [
+        MatchType::Exact,
+        MatchType::ElementPrefix,
+        MatchType::StringPrefix,
+    ];
 
     #[test]
     fn intersection_agrees_with_trying_every_short_path() {
         let mut paths = vec![String::from("/")];
         for length in 1..=4 {
             for number in 0..3_u32.pow(length) {
-                let tail: String = (0..length).map(|i| ['a', 'b', '/'][(number / 3_u32.pow(i) % 3) as usize]).collect();
+                let tail: String = (0..length)
+                    .map(|i| ['a', 'b', '/'][(number / 3_u32.pow(i) % 3) as usize])
+                    .collect();
                 paths.push(format!("/{tail}"));
             }
         }
-        let short: Vec<_> = paths.iter().filter(|p| p.len() <= 4 && !p.contains("//")).collect();
-        for left in TYPES.into_iter().flat_map(|t| short.iter().map(move |p| Match::new(t, p))) {
-            for right in TYPES.into_iter().flat_map(|t| short.iter().map(move |p| Match::new(t, p))) {
+        let short: Vec<_> = paths
+            .iter()
+            .filter(|p| p.len() <= 4 && !p.contains("//"))
+            .collect();
+        for left in TYPES
+            .into_iter()
+            .flat_map(|t| short.iter().map(move |p| Match::new(t, p)))
+        {
+            for right in TYPES
+                .into_iter()
+                .flat_map(|t| short.iter().map(move |p| Match::new(t, p)))
+            {
                 let seen = paths.iter().any(|p| left.matches(p) && right.matches(p));
                 assert_eq!(left.intersects(&right), seen, "{left} and {right}");
             }

@@ -55,13 +55,17 @@ pub fn host_allowed(headers: &HeaderMap, names: &[String]) -> bool {
         None => host.split_at(host.find(':').unwrap_or(host.len())),
     };
     let port_is_one = port.is_empty()
-        || port.strip_prefix(':').is_some_and(|digits| digits.parse::<u16>().is_ok());
+        || port
+            .strip_prefix(':')
+            .is_some_and(|digits| digits.parse::<u16>().is_ok());
     if !port_is_one {
         return false;
     }
     name.parse::<IpAddr>().is_ok()
         || name.eq_ignore_ascii_case("localhost")
-        || names.iter().any(|allowed| allowed.eq_ignore_ascii_case(name))
+        || names
+            .iter()
+            .any(|allowed| allowed.eq_ignore_ascii_case(name))
 }
 
 /// Serves until `shutdown` turns true or its sender goes away.
@@ -78,7 +82,10 @@ pub async fn serve(
         .route("/metrics", get(metrics))
         .route("/livez", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
-        .route("/status", get(move |state, headers| status(loopback, state, headers)))
+        .route(
+            "/status",
+            get(move |state, headers| status(loopback, state, headers)),
+        )
         .layer(axum::middleware::from_fn_with_state(admin.clone(), guard))
         .with_state(admin);
     axum::serve(listener, router)
@@ -111,8 +118,17 @@ async fn ready(State(admin): State<Admin>) -> Response {
 }
 
 async fn status(loopback: bool, State(admin): State<Admin>, headers: HeaderMap) -> Response {
-    if !loopback && !admin.authorise.as_ref().is_some_and(|allowed| allowed(&headers)) {
-        return (StatusCode::FORBIDDEN, "an API key with the role read is needed\n").into_response();
+    if !loopback
+        && !admin
+            .authorise
+            .as_ref()
+            .is_some_and(|allowed| allowed(&headers))
+    {
+        return (
+            StatusCode::FORBIDDEN,
+            "an API key with the role read is needed\n",
+        )
+            .into_response();
     }
     let Some(status) = &admin.status else {
         let text = "no controller runs in this process; ask the controller's --admin\n";
@@ -120,9 +136,11 @@ async fn status(loopback: bool, State(admin): State<Admin>, headers: HeaderMap) 
     };
     let current = status.borrow().clone();
     match serde_json::to_string_pretty(&*current) {
-        Ok(text) => {
-            ([(header::CONTENT_TYPE, "application/json")], format!("{text}\n")).into_response()
-        }
+        Ok(text) => (
+            [(header::CONTENT_TYPE, "application/json")],
+            format!("{text}\n"),
+        )
+            .into_response(),
         Err(error) => {
             tracing::error!(%error, "the status cannot be written as JSON");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
@@ -141,10 +159,27 @@ mod tests {
             headers.insert(header::HOST, host.parse().expect("a header value"));
             host_allowed(&headers, &["Edge.internal".to_owned()])
         };
-        for host in ["127.0.0.1:4042", "[::1]:4042", "[::1]", "localhost", "LOCALHOST:1", "edge.internal:4042"] {
+        for host in [
+            "127.0.0.1:4042",
+            "[::1]:4042",
+            "[::1]",
+            "localhost",
+            "LOCALHOST:1",
+            "edge.internal:4042",
+        ] {
             assert!(allowed(host), "{host}");
         }
-        for host in ["", "evil.example", "localhost.evil.example:4042", "[::1]x", "[::1", "127.0.0.1.evil.example", "127.0.0.1:80@evil.example", "localhost:", "localhost:x"] {
+        for host in [
+            "",
+            "evil.example",
+            "localhost.evil.example:4042",
+            "[::1]x",
+            "[::1",
+            "127.0.0.1.evil.example",
+            "127.0.0.1:80@evil.example",
+            "localhost:",
+            "localhost:x",
+        ] {
             assert!(!allowed(host), "{host}");
         }
         assert!(!host_allowed(&HeaderMap::new(), &[]));

@@ -26,9 +26,9 @@ pub struct BadFilter {
 /// # Errors
 /// When `filter` cannot be read.
 pub fn init(format: Format, filter: &str) -> Result<(), BadFilter> {
-    let directives = filter
-        .parse::<EnvFilter>()
-        .map_err(|_| BadFilter { text: filter.to_owned() })?;
+    let directives = filter.parse::<EnvFilter>().map_err(|_| BadFilter {
+        text: filter.to_owned(),
+    })?;
     let registry = tracing_subscriber::registry().with(directives);
     let layer = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)

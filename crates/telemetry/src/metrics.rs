@@ -9,12 +9,7 @@ use prometheus_client::{
     encoding::{
         DescriptorEncoder, EncodeLabelSet, EncodeLabelValue, MetricEncoder, NoLabelSet, text,
     },
-    metrics::{
-        MetricType,
-        counter::Counter,
-        family::Family,
-        gauge::Gauge,
-    },
+    metrics::{MetricType, counter::Counter, family::Family, gauge::Gauge},
     registry::Registry,
 };
 
@@ -52,8 +47,15 @@ impl EncodeLabelValue for StateValue {
 impl ControllerMetrics {
     /// Sets how many routes are in each state.
     pub fn set_routes(&self, count: impl Fn(RouteState) -> usize) {
-        for state in [RouteState::Open, RouteState::Held, RouteState::Closed, RouteState::Removing] {
-            let label = StateLabel { state: StateValue(state.name()) };
+        for state in [
+            RouteState::Open,
+            RouteState::Held,
+            RouteState::Closed,
+            RouteState::Removing,
+        ] {
+            let label = StateLabel {
+                state: StateValue(state.name()),
+            };
             let number = i64::try_from(count(state)).unwrap_or(i64::MAX);
             self.routes.get_or_create(&label).set(number);
         }
@@ -186,7 +188,11 @@ fn encode(
     if sample.labels.is_empty() {
         return encode_value(metric, kind, &sample.value);
     }
-    encode_value(&mut metric.encode_family(&sample.labels)?, kind, &sample.value)
+    encode_value(
+        &mut metric.encode_family(&sample.labels)?,
+        kind,
+        &sample.value,
+    )
 }
 
 fn encode_value(
@@ -219,13 +225,30 @@ impl Metrics {
     #[must_use]
     pub fn new() -> Self {
         let metrics = Self::default();
-        let ControllerMetrics { edge_writes, edge_reads, events, status_writes, routes } =
-            metrics.controller.clone();
+        let ControllerMetrics {
+            edge_writes,
+            edge_reads,
+            events,
+            status_writes,
+            routes,
+        } = metrics.controller.clone();
         {
             let mut registry = metrics.lock();
-            registry.register("portcullis_edge_writes", "Commands sent to the edge", edge_writes);
-            registry.register("portcullis_edge_reads", "Reads sent to the edge", edge_reads);
-            registry.register("portcullis_events", "Events told, on transitions only", events);
+            registry.register(
+                "portcullis_edge_writes",
+                "Commands sent to the edge",
+                edge_writes,
+            );
+            registry.register(
+                "portcullis_edge_reads",
+                "Reads sent to the edge",
+                edge_reads,
+            );
+            registry.register(
+                "portcullis_events",
+                "Events told, on transitions only",
+                events,
+            );
             registry.register(
                 "portcullis_status_writes",
                 "Statuses written, on changes only",
@@ -263,17 +286,25 @@ mod tests {
     fn everything_is_rendered_under_its_name() {
         let metrics = Metrics::new();
         metrics.controller.edge_writes.inc();
-        metrics.controller.set_routes(|state| usize::from(state == RouteState::Open));
+        metrics
+            .controller
+            .set_routes(|state| usize::from(state == RouteState::Open));
         metrics.add_source(Arc::new(|| {
-            vec![Sample {
-                figure: Figure::Requests,
-                labels: vec![("verdict", "refused".into()), ("reason", "closed".into())],
-                value: Value::Number(3),
-            }, Sample {
-                figure: Figure::RequestDuration,
-                labels: Vec::new(),
-                value: Value::Histogram { sum: 1.5, buckets: vec![(0.5, 1), (f64::MAX, 2)] },
-            }]
+            vec![
+                Sample {
+                    figure: Figure::Requests,
+                    labels: vec![("verdict", "refused".into()), ("reason", "closed".into())],
+                    value: Value::Number(3),
+                },
+                Sample {
+                    figure: Figure::RequestDuration,
+                    labels: Vec::new(),
+                    value: Value::Histogram {
+                        sum: 1.5,
+                        buckets: vec![(0.5, 1), (f64::MAX, 2)],
+                    },
+                },
+            ]
         }));
         let text = metrics.render();
         for line in [

@@ -89,13 +89,25 @@ pub(crate) struct CarryingFlags {
 
 impl DeclarationFlags {
     /// The same as translation takes them.
-    pub(crate) fn options(&self, demo_endpoint: Option<SocketAddr>) -> translation::options::Options {
+    pub(crate) fn options(
+        &self,
+        demo_endpoint: Option<SocketAddr>,
+    ) -> translation::options::Options {
         let mut services: BTreeMap<_, BTreeSet<SocketAddr>> = BTreeMap::new();
-        for ServiceAddress { service, port, address } in &self.services {
-            let name = port
-                .parse()
-                .map_or_else(|_| ServicePortName::Name(port.clone()), ServicePortName::Number);
-            services.entry((service.clone(), name)).or_default().insert(*address);
+        for ServiceAddress {
+            service,
+            port,
+            address,
+        } in &self.services
+        {
+            let name = port.parse().map_or_else(
+                |_| ServicePortName::Name(port.clone()),
+                ServicePortName::Number,
+            );
+            services
+                .entry((service.clone(), name))
+                .or_default()
+                .insert(*address);
         }
         translation::options::Options {
             ingress_class: Some(self.ingress_class.clone()),

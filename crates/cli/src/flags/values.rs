@@ -16,7 +16,9 @@ pub(crate) fn span(text: &str) -> Result<Span, String> {
         let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
         let number: u64 = rest[..digits].parse().map_err(|_| wrong())?;
         rest = &rest[digits..];
-        let unit = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+        let unit = rest
+            .find(|c: char| c.is_ascii_digit())
+            .unwrap_or(rest.len());
         let factor = match &rest[..unit] {
             "ms" => 1,
             "s" => 1000,
@@ -25,9 +27,16 @@ pub(crate) fn span(text: &str) -> Result<Span, String> {
             _ => return Err(wrong()),
         };
         rest = &rest[unit..];
-        total = number.checked_mul(factor).and_then(|n| total.checked_add(n)).ok_or_else(wrong)?;
+        total = number
+            .checked_mul(factor)
+            .and_then(|n| total.checked_add(n))
+            .ok_or_else(wrong)?;
     }
-    if text.is_empty() { Err(wrong()) } else { Ok(Span(total)) }
+    if text.is_empty() {
+        Err(wrong())
+    } else {
+        Ok(Span(total))
+    }
 }
 
 /// `--service NAMESPACE/NAME:PORT=ADDRESS`: where a port of a Service is reached.
@@ -43,8 +52,11 @@ impl FromStr for ServiceAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
-            || format!("{text:?} is not NAMESPACE/NAME:PORT=ADDRESS, as in default/shop:80=127.0.0.1:3000");
+        let wrong = || {
+            format!(
+                "{text:?} is not NAMESPACE/NAME:PORT=ADDRESS, as in default/shop:80=127.0.0.1:3000"
+            )
+        };
         let (left, address) = text.split_once('=').ok_or_else(wrong)?;
         let (service, port) = left.rsplit_once(':').ok_or_else(wrong)?;
         if port.is_empty() {
@@ -69,11 +81,15 @@ impl FromStr for HostLimit {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (namespace, pattern) = text
-            .split_once('=')
-            .ok_or_else(|| format!("{text:?} is not NAMESPACE=HOST, as in shop=*.shop.example.com"))?;
-        let pattern = HostPattern::parse(pattern).map_err(|error| format!("{pattern:?}: {error}"))?;
-        Ok(Self { namespace: namespace.to_owned(), pattern })
+        let (namespace, pattern) = text.split_once('=').ok_or_else(|| {
+            format!("{text:?} is not NAMESPACE=HOST, as in shop=*.shop.example.com")
+        })?;
+        let pattern =
+            HostPattern::parse(pattern).map_err(|error| format!("{pattern:?}: {error}"))?;
+        Ok(Self {
+            namespace: namespace.to_owned(),
+            pattern,
+        })
     }
 }
 
@@ -87,16 +103,39 @@ mod tests {
         assert_eq!(span("1h30m"), Ok(Span(5_400_000)));
         assert_eq!(span("250ms"), Ok(Span(250)));
         assert_eq!(span("0"), Ok(Span(0)));
-        for wrong in ["", "5", "s", "1d", "-1s", "1.5s", "99999999999999999999s", "1s "] {
+        for wrong in [
+            "",
+            "5",
+            "s",
+            "1d",
+            "-1s",
+            "1.5s",
+            "99999999999999999999s",
+            "1s ",
+        ] {
             assert!(span(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn services_are_read_as_written() {
-        let read: ServiceAddress = "shop/web:http=[::1]:3000".parse().expect("it is well formed");
-        assert_eq!((read.service.name.as_str(), read.port.as_str(), read.address.port()), ("web", "http", 3000));
-        for wrong in ["web:80=127.0.0.1:1", "shop/web=127.0.0.1:1", "shop/web:80=localhost:1", "shop/web:=127.0.0.1:1"] {
+        let read: ServiceAddress = "shop/web:http=[::1]:3000"
+            .parse()
+            .expect("it is well formed");
+        assert_eq!(
+            (
+                read.service.name.as_str(),
+                read.port.as_str(),
+                read.address.port()
+            ),
+            ("web", "http", 3000)
+        );
+        for wrong in [
+            "web:80=127.0.0.1:1",
+            "shop/web=127.0.0.1:1",
+            "shop/web:80=localhost:1",
+            "shop/web:=127.0.0.1:1",
+        ] {
             assert!(wrong.parse::<ServiceAddress>().is_err(), "{wrong}");
         }
     }

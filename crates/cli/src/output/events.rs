@@ -22,7 +22,9 @@ pub(crate) fn lines(event: &Event, at: &str) -> Vec<String> {
             Some(from) if Some(from) != event.to => format!(" (was {})", from.name()),
             _ => String::new(),
         };
-        let serving = event.serving.map_or(String::new(), |n| format!(", serves generation {n}"));
+        let serving = event
+            .serving
+            .map_or(String::new(), |n| format!(", serves generation {n}"));
         lines.push(format!(
             "{DIM}{at}{DIM:#}  {colour}{state:<8}{colour:#}  {}{path}{before}{serving}",
             event.host

@@ -19,11 +19,20 @@ pub(crate) struct Live {
 impl Live {
     pub(crate) fn new(output: Running) -> Self {
         let terminal = output == Running::Text && std::io::stdout().is_terminal();
-        Self { output, terminal, drawn: 0 }
+        Self {
+            output,
+            terminal,
+            drawn: 0,
+        }
     }
 
     /// Prints what happened, then the table anew. Returns an error when nobody reads any more.
-    pub(crate) fn show(&mut self, happened: &[Event], status: &Status, at: &str) -> std::io::Result<()> {
+    pub(crate) fn show(
+        &mut self,
+        happened: &[Event],
+        status: &Status,
+        at: &str,
+    ) -> std::io::Result<()> {
         let mut out = AutoStream::auto(std::io::stdout().lock());
         if self.terminal && self.drawn > 0 {
             // Up over the old table, and clear to the end of the screen (ECMA-48 CUU, ED).
@@ -42,7 +51,8 @@ impl Live {
         if self.terminal {
             let mut lines = vec![String::new()];
             lines.extend(table::routes(status));
-            let rows = terminal_size::terminal_size().map_or(24, |(_, height)| usize::from(height.0));
+            let rows =
+                terminal_size::terminal_size().map_or(24, |(_, height)| usize::from(height.0));
             let room = rows.saturating_sub(2).max(4);
             if lines.len() > room {
                 lines.truncate(room - 1);

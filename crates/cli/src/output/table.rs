@@ -28,11 +28,19 @@ pub(crate) const fn style(state: RouteState) -> Style {
 /// widest columns give way first, none below `least`.
 pub(crate) fn columns(rows: &[Vec<String>], least: &[usize]) -> Vec<String> {
     let mut widths: Vec<usize> = (0..least.len())
-        .map(|i| rows.iter().filter_map(|row| row.get(i)).map(|c| c.chars().count()).max().unwrap_or(0))
+        .map(|i| {
+            rows.iter()
+                .filter_map(|row| row.get(i))
+                .map(|c| c.chars().count())
+                .max()
+                .unwrap_or(0)
+        })
         .collect();
     let room = WIDTH - 2 * least.len().saturating_sub(1);
     while widths.iter().sum::<usize>() > room {
-        let widest = (0..widths.len()).filter(|i| widths[*i] > least[*i]).max_by_key(|i| widths[*i]);
+        let widest = (0..widths.len())
+            .filter(|i| widths[*i] > least[*i])
+            .max_by_key(|i| widths[*i]);
         let Some(widest) = widest else { break };
         widths[widest] -= 1;
     }
@@ -71,7 +79,10 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
             lines.push(std::mem::take(&mut line));
         }
         while word.chars().count() > width {
-            let cut = word.char_indices().nth(width).map_or(word.len(), |(at, _)| at);
+            let cut = word
+                .char_indices()
+                .nth(width)
+                .map_or(word.len(), |(at, _)| at);
             lines.push(word[..cut].to_owned());
             word = &word[cut..];
         }
@@ -121,19 +132,34 @@ fn row(route: &RouteStatus) -> Vec<String> {
         _ => route.path.clone(),
     };
     let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-    let modules = if route.modules.is_empty() { "-".to_owned() } else { route.modules.join(",") };
-    vec![route.host.clone(), path, route.state.name().to_owned(), modules, dash(&route.backend)]
+    let modules = if route.modules.is_empty() {
+        "-".to_owned()
+    } else {
+        route.modules.join(",")
+    };
+    vec![
+        route.host.clone(),
+        path,
+        route.state.name().to_owned(),
+        modules,
+        dash(&route.backend),
+    ]
 }
 
 /// The table of routes, one row a route, its reasons below it.
 pub(crate) fn routes(status: &Status) -> Vec<String> {
     let mut rows = vec![
-        ["HOST", "PATH", "STATE", "MODULES", "BACKEND"].map(str::to_owned).to_vec(),
+        ["HOST", "PATH", "STATE", "MODULES", "BACKEND"]
+            .map(str::to_owned)
+            .to_vec(),
     ];
     rows.extend(status.routes.iter().map(row));
     let mut lines = columns(&rows, &[20, 10, 8, 12, 14]).into_iter();
-    let mut out: Vec<String> =
-        lines.next().map(|head| format!("{BOLD}{head}{BOLD:#}")).into_iter().collect();
+    let mut out: Vec<String> = lines
+        .next()
+        .map(|head| format!("{BOLD}{head}{BOLD:#}"))
+        .into_iter()
+        .collect();
     for (route, line) in status.routes.iter().zip(lines) {
         let word = route.state.name();
         let style = style(route.state);
@@ -142,7 +168,11 @@ pub(crate) fn routes(status: &Status) -> Vec<String> {
             || line.clone(),
             |at| {
                 let at = at + 2;
-                format!("{}{style}{word}{style:#}{}", &line[..at], &line[at + word.len()..])
+                format!(
+                    "{}{style}{word}{style:#}{}",
+                    &line[..at],
+                    &line[at + word.len()..]
+                )
             },
         );
         out.push(coloured);
@@ -187,10 +217,17 @@ mod tests {
             owner: None,
             reasons: vec![reason.clone()],
         };
-        let status = Status { routes: vec![route], diagnostics: vec![reason] };
+        let status = Status {
+            routes: vec![route],
+            diagnostics: vec![reason],
+        };
         for line in routes(&status) {
             let plain = anstream::adapter::strip_str(&line).to_string();
-            assert!(plain.chars().count() <= WIDTH, "{} columns: {plain}", plain.chars().count());
+            assert!(
+                plain.chars().count() <= WIDTH,
+                "{} columns: {plain}",
+                plain.chars().count()
+            );
         }
     }
 }

@@ -68,7 +68,9 @@ pub(crate) fn service(name: &str, address: SocketAddr) -> String {
 }
 
 pub(crate) fn service_object(name: &str) -> String {
-    format!("apiVersion: v1\nkind: Service\nmetadata: {{name: {name}}}\nspec: {{ports: [{{port: 80}}]}}\n---\n")
+    format!(
+        "apiVersion: v1\nkind: Service\nmetadata: {{name: {name}}}\nspec: {{ports: [{{port: 80}}]}}\n---\n"
+    )
 }
 
 /// An Ingress of our class with one Prefix path.
@@ -86,8 +88,13 @@ pub(crate) fn ingress(name: &str, host: &str, path: &str, modules: &str, backend
 }
 
 pub(crate) fn policy(name: &str, allow: &[&str]) -> String {
-    let rules: String = allow.iter().map(|cidr| format!("  - {{cidr: {cidr}, action: allow}}\n")).collect();
-    format!("apiVersion: ingress.k8s.ngrok.com/v1alpha1\nkind: IPPolicy\nmetadata: {{name: {name}}}\nspec:\n  rules:\n{rules}---\n")
+    let rules: String = allow
+        .iter()
+        .map(|cidr| format!("  - {{cidr: {cidr}, action: allow}}\n"))
+        .collect();
+    format!(
+        "apiVersion: ingress.k8s.ngrok.com/v1alpha1\nkind: IPPolicy\nmetadata: {{name: {name}}}\nspec:\n  rules:\n{rules}---\n"
+    )
 }
 
 /// A module set with IP policies (none: no restriction) and a request header that names the set.
