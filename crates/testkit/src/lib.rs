@@ -8,7 +8,10 @@
 pub mod backend;
 pub mod bypass;
 pub mod client;
+pub mod faults;
 pub mod oracle;
+pub mod prober;
 pub mod process;
+pub mod seed;
 pub mod usage;
 pub mod wait;
