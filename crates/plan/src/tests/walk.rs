@@ -491,9 +491,15 @@ fn complete(level: Atomicity) {
         Atomicity::Patch => (90_000, 1_500_000, 8_000_000),
         Atomicity::None => (90_000, 1_500_000, 8_000_000),
     };
-    assert!(count.starts.into_inner() >= starts, "the universe has shrunk");
+    assert!(
+        count.starts.into_inner() >= starts,
+        "the universe has shrunk"
+    );
     assert!(count.nodes.into_inner() >= nodes, "fewer states are met");
-    assert!(count.transitions.into_inner() >= judged, "fewer steps are judged");
+    assert!(
+        count.transitions.into_inner() >= judged,
+        "fewer steps are judged"
+    );
 }
 
 #[test]
