@@ -118,6 +118,14 @@ pub(crate) struct Unstaged {
 }
 
 impl Restraint {
+    /// What is declared for some of the requests that a match takes, and does not stand yet.
+    fn within(&self, place: &Match) -> Option<&Unstaged> {
+        self.unstaged
+            .iter()
+            .find(|unstaged| unstaged.whole_host || unstaged.key.1.intersects(place))
+    }
+
+    /// What is narrower than a match and does not stand yet; first what never will.
     fn on(&self, place: &Match) -> Option<&Unstaged> {
         let of =
             |unstaged: &&Unstaged| unstaged.whole_host || unstaged.key.1.is_narrower_than(place);
@@ -235,6 +243,15 @@ impl<'a> Candidate<'a> {
         }
         if world.inputs.only_close && self.wish == Wish::Go {
             self.set((Wish::Rest, BTreeSet::from([Note::OnlyClosing])));
+        }
+        // What a withdrawn route refuses, something narrower may be declared to refuse.
+        if self.wish == Wish::Go
+            && let Some(unstaged) = restraint.within(&self.key.1)
+        {
+            let note = Note::NarrowerNotStaged {
+                narrower: unstaged.key.clone(),
+            };
+            return self.set((Wish::Rest, BTreeSet::from([note])));
         }
         let Wish::Serve(content) = &self.wish else {
             return;

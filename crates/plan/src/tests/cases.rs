@@ -15,7 +15,7 @@ use model::{
 };
 
 use super::{
-    fixture::{Given, NOW, Say, declaration, host, ingress, mutual_tls, prefix},
+    fixture::{Given, NOW, Say, declaration, exact, host, ingress, mutual_tls, prefix},
     scene::{Scene, lost, report, route, two},
 };
 use crate::{Note, OnInvalid, mutation::Mutation};
@@ -225,6 +225,27 @@ fn a_withdrawn_route_stays_closed_while_its_neighbour_is_held() {
     );
     scene.settle(&two(Say::Plain, Say::Absent, false));
     assert!(scene.is_open("/admin"));
+}
+
+#[test]
+fn nothing_goes_from_a_wildcard_before_the_hosts_below_it_stand() {
+    let (wildcard, name) = (host("*.example.com"), host("a.example.com"));
+    let (slash, ab, one) = (prefix("/"), prefix("/ab"), exact("/ab"));
+    let mut scene = Scene::new();
+    let no_demands = BTreeMap::new();
+    let lines = [(&wildcard, &ab, Say::Plain), (&wildcard, &one, Say::Closed)];
+    scene.settle(&declaration(&lines, &no_demands, false));
+    let lines = [(&wildcard, &ab, Say::Plain), (&name, &slash, Say::Closed)];
+    // The closed route of the wildcard would uncover the open one for the new host's requests.
+    scene.settle(&declaration(&lines, &no_demands, false));
+    assert!(!scene.is_open("/ab"));
+    let routes = scene
+        .machine
+        .state()
+        .edges
+        .values()
+        .map(|edge| edge.routes.len());
+    assert_eq!(routes.sum::<usize>(), 2, "in the end it goes");
 }
 
 #[test]
