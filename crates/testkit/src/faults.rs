@@ -97,7 +97,7 @@ impl Call {
     #[must_use]
     pub fn is_command(&self, name: &str) -> bool {
         serde_json::from_str::<serde_json::Value>(&self.body)
-            .is_ok_and(|body| body.get(name).is_some())
+            .is_ok_and(|body| body["command"] == name)
     }
 }
 
