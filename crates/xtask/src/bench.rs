@@ -40,10 +40,34 @@ enum Tool {
 }
 
 const SCENARIOS: [Scenario; 4] = [
-    Scenario { name: "TLS, HTTP/1, small", tool: Tool::Wrk, tls: true, path: "/small", aim: 0.9 },
-    Scenario { name: "TLS, HTTP/1, 64 KiB", tool: Tool::Wrk, tls: true, path: "/big", aim: 0.9 },
-    Scenario { name: "HTTP/2, small", tool: Tool::H2load, tls: true, path: "/small", aim: 0.9 },
-    Scenario { name: "HTTP/2, 64 KiB", tool: Tool::H2load, tls: true, path: "/big", aim: 0.9 },
+    Scenario {
+        name: "TLS, HTTP/1, small",
+        tool: Tool::Wrk,
+        tls: true,
+        path: "/small",
+        aim: 0.9,
+    },
+    Scenario {
+        name: "TLS, HTTP/1, 64 KiB",
+        tool: Tool::Wrk,
+        tls: true,
+        path: "/big",
+        aim: 0.9,
+    },
+    Scenario {
+        name: "HTTP/2, small",
+        tool: Tool::H2load,
+        tls: true,
+        path: "/small",
+        aim: 0.9,
+    },
+    Scenario {
+        name: "HTTP/2, 64 KiB",
+        tool: Tool::H2load,
+        tls: true,
+        path: "/big",
+        aim: 0.9,
+    },
 ];
 
 struct Kill(Child);
@@ -57,7 +81,11 @@ impl Drop for Kill {
 
 pub(crate) fn bench() -> anyhow::Result<()> {
     tools()?;
-    run("release build", "cargo", &["build", "--release", "-p", "cli"])?;
+    run(
+        "release build",
+        "cargo",
+        &["build", "--release", "-p", "cli"],
+    )?;
     let dir = root().join("target/bench");
     fs::create_dir_all(&dir)?;
     let program = root().join("target/release/portcullis");
@@ -79,11 +107,16 @@ timeouts, metrics; the access log is off on both sides. One worker each, loopbac
 ";
 
 fn tools() -> anyhow::Result<()> {
-    let missing: Vec<_> = [("nginx", "nginx-light"), ("wrk", "wrk"), ("h2load", "nghttp2-client"), ("taskset", "util-linux")]
-        .into_iter()
-        .filter(|(program, _)| !has(program) && which(program).is_none())
-        .map(|(_, package)| package)
-        .collect();
+    let missing: Vec<_> = [
+        ("nginx", "nginx-light"),
+        ("wrk", "wrk"),
+        ("h2load", "nghttp2-client"),
+        ("taskset", "util-linux"),
+    ]
+    .into_iter()
+    .filter(|(program, _)| !has(program) && which(program).is_none())
+    .map(|(_, package)| package)
+    .collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -137,7 +170,8 @@ fn nginx(dir: &Path, name: &str, cpu: &str, config: &str, port: u16) -> anyhow::
 }
 
 /// nginx stays one process, so that its time is that of one pid.
-const NGINX: &str = "daemon off; master_process off; worker_processes 1; error_log /dev/null; pid nginx.pid;
+const NGINX: &str =
+    "daemon off; master_process off; worker_processes 1; error_log /dev/null; pid nginx.pid;
 events { worker_connections 4096; }";
 
 fn backend_config(dir: &Path, port: u16) -> String {
@@ -166,9 +200,15 @@ fn proxy_config(dir: &Path, port: u16, backend: u16) -> String {
 
 fn manifest(dir: &Path) -> anyhow::Result<PathBuf> {
     let file = dir.join("bench.yaml");
-    let indent = |text: String| text.lines().map(|line| format!("    {line}\n")).collect::<String>();
-    let (chain, key) =
-        (indent(fs::read_to_string(dir.join("tls.crt"))?), indent(fs::read_to_string(dir.join("tls.key"))?));
+    let indent = |text: String| {
+        text.lines()
+            .map(|line| format!("    {line}\n"))
+            .collect::<String>()
+    };
+    let (chain, key) = (
+        indent(fs::read_to_string(dir.join("tls.crt"))?),
+        indent(fs::read_to_string(dir.join("tls.key"))?),
+    );
     fs::write(
         &file,
         format!(
@@ -195,7 +235,21 @@ fn portcullis(dir: &Path, program: &Path, backend: u16) -> anyhow::Result<(Kill,
     let mut child = Command::new("taskset")
         .args(["-c", "1"])
         .arg(program)
-        .args(["--log", "error", "up", "-o", "json", "--workers", "1", "--http", "127.0.0.1:0", "--api", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+        .args([
+            "--log",
+            "error",
+            "up",
+            "-o",
+            "json",
+            "--workers",
+            "1",
+            "--http",
+            "127.0.0.1:0",
+            "--api",
+            "127.0.0.1:0",
+            "--admin",
+            "127.0.0.1:0",
+        ])
         .arg("--https")
         .arg(format!("127.0.0.1:{https}"))
         .arg("--data-dir")
@@ -225,7 +279,11 @@ fn cpu_ns(pid: u32) -> anyhow::Result<u64> {
     let mut total = 0;
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
         let text = fs::read_to_string(task?.path().join("schedstat"))?;
-        total += text.split_whitespace().next().unwrap_or("0").parse::<u64>()?;
+        total += text
+            .split_whitespace()
+            .next()
+            .unwrap_or("0")
+            .parse::<u64>()?;
     }
     Ok(total)
 }
@@ -252,7 +310,10 @@ fn measure(scenario: &Scenario, port: u16, pid: u32) -> anyhow::Result<(f64, f64
     let requests = requests(scenario.tool, &text)
         .with_context(|| format!("{} says nothing usable:\n{text}", scenario.name))?;
     #[expect(clippy::cast_precision_loss, reason = "counts of a few seconds")]
-    Ok((spent as f64 / 1000.0 / requests as f64, requests as f64 / elapsed))
+    Ok((
+        spent as f64 / 1000.0 / requests as f64,
+        requests as f64 / elapsed,
+    ))
 }
 
 /// Requests that were answered; none may have failed.
@@ -269,7 +330,10 @@ fn requests(tool: Tool, text: &str) -> Option<u64> {
             // "requests: 123 total, 123 started, 123 done, 123 succeeded, 0 failed, ..."
             let line = text.lines().find(|line| line.starts_with("requests:"))?;
             let count = |word: &str| -> Option<u64> {
-                let part = line.trim_start_matches("requests:").split(',').find(|p| p.contains(word))?;
+                let part = line
+                    .trim_start_matches("requests:")
+                    .split(',')
+                    .find(|p| p.contains(word))?;
                 part.split_whitespace().next()?.parse().ok()
             };
             (count("failed")? == 0).then(|| count("succeeded"))?
@@ -286,7 +350,17 @@ fn certificate(dir: &Path) -> anyhow::Result<()> {
     let subject = format!("/CN={HOST}");
     let names = format!("subjectAltName=DNS:{HOST}");
     let status = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"])
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-days",
+            "2",
+        ])
         .args(["-subj", &subject, "-addext", &names, "-keyout"])
         .arg(dir.join("tls.key"))
         .arg("-out")
@@ -318,18 +392,46 @@ fn proxy(dir: &Path, program: &Path, report: &mut String) -> anyhow::Result<()> 
     name_resolves()?;
     fs::write(dir.join("big"), vec![b'x'; 64 * 1024])?;
     let (backend_port, nginx_port) = (free_port()?, free_port()?);
-    let _backend = nginx(dir, "backend", "0", &backend_config(dir, backend_port), backend_port)?;
-    let rival = nginx(dir, "rival", "1", &proxy_config(dir, nginx_port, backend_port), nginx_port)?;
+    let _backend = nginx(
+        dir,
+        "backend",
+        "0",
+        &backend_config(dir, backend_port),
+        backend_port,
+    )?;
+    let rival = nginx(
+        dir,
+        "rival",
+        "1",
+        &proxy_config(dir, nginx_port, backend_port),
+        nginx_port,
+    )?;
     let (ours, our_port) = portcullis(dir, program, backend_port)?;
     let pid = |kill: &Kill| kill.0.id();
-    writeln!(report, "| load | ours, µs | nginx, µs | ratio | aim | ours, requests/s | nginx, requests/s |")?;
+    writeln!(
+        report,
+        "| load | ours, µs | nginx, µs | ratio | aim | ours, requests/s | nginx, requests/s |"
+    )?;
     writeln!(report, "| --- | --- | --- | --- | --- | --- | --- |")?;
     for scenario in &SCENARIOS {
-        let (mut own, mut other, mut ratios, mut rates) = (vec![], vec![], vec![], (vec![], vec![]));
+        let (mut own, mut other, mut ratios, mut rates) =
+            (vec![], vec![], vec![], (vec![], vec![]));
         for round in 0..ROUNDS {
-            let first = measure(scenario, if round % 2 == 0 { our_port } else { nginx_port }, pid(if round % 2 == 0 { &ours } else { &rival }))?;
-            let second = measure(scenario, if round % 2 == 0 { nginx_port } else { our_port }, pid(if round % 2 == 0 { &rival } else { &ours }))?;
-            let (mine, theirs) = if round % 2 == 0 { (first, second) } else { (second, first) };
+            let first = measure(
+                scenario,
+                if round % 2 == 0 { our_port } else { nginx_port },
+                pid(if round % 2 == 0 { &ours } else { &rival }),
+            )?;
+            let second = measure(
+                scenario,
+                if round % 2 == 0 { nginx_port } else { our_port },
+                pid(if round % 2 == 0 { &rival } else { &ours }),
+            )?;
+            let (mine, theirs) = if round % 2 == 0 {
+                (first, second)
+            } else {
+                (second, first)
+            };
             own.push(mine.0);
             other.push(theirs.0);
             ratios.push(mine.0 / theirs.0);
@@ -338,7 +440,13 @@ fn proxy(dir: &Path, program: &Path, report: &mut String) -> anyhow::Result<()> 
         }
         let line = format!(
             "| {} | {:.1} | {:.1} | {:.2} | {:.2} | {:.0} | {:.0} |",
-            scenario.name, median(own), median(other), median(ratios), scenario.aim, median(rates.0), median(rates.1)
+            scenario.name,
+            median(own),
+            median(other),
+            median(ratios),
+            scenario.aim,
+            median(rates.0),
+            median(rates.1)
         );
         say(&line);
         writeln!(report, "{line}")?;
@@ -358,7 +466,10 @@ fn check(dir: &Path, program: &Path, report: &mut String) -> anyhow::Result<()> 
             "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {{name: i{number}}}\nspec:\n  ingressClassName: ngrok\n  rules:\n  - host: h{number}.example.com\n    http: {{paths: [{{path: /, pathType: Prefix, backend: {{service: {{name: web, port: {{number: 80}}}}}}}}]}}\n---"
         )?;
         if number % 5 == 0 {
-            writeln!(text, "apiVersion: v1\nkind: Secret\nmetadata: {{name: s{number}}}\nstringData: {{key: value}}\n---")?;
+            writeln!(
+                text,
+                "apiVersion: v1\nkind: Secret\nmetadata: {{name: s{number}}}\nstringData: {{key: value}}\n---"
+            )?;
         }
     }
     fs::write(folder.join("all.yaml"), text)?;
@@ -366,7 +477,14 @@ fn check(dir: &Path, program: &Path, report: &mut String) -> anyhow::Result<()> 
     for _ in 0..3 {
         let begun = Instant::now();
         let status = Command::new(program)
-            .args(["check", "-o", "json", "--service", "default/web:80=127.0.0.1:3000", "-f"])
+            .args([
+                "check",
+                "-o",
+                "json",
+                "--service",
+                "default/web:80=127.0.0.1:3000",
+                "-f",
+            ])
             .arg(&folder)
             .stdout(Stdio::null())
             .status()?;

@@ -1,5 +1,9 @@
 //! Who may import whom. The table is the design; the test holds the manifests against it.
 
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the test below holds the manifests against it")
+)]
 /// A crate, the crates of ours that it may import, and what else it must never pull in directly.
 struct Border {
     name: &'static str,
@@ -8,25 +12,75 @@ struct Border {
 }
 
 /// Anything that reaches sockets, files, clocks or threads.
-const IO: &[&str] = &["tokio", "hyper", "axum", "redb", "notify", "rustls", "tracing", "getrandom", "socket2"];
+const IO: &[&str] = &[
+    "tokio",
+    "hyper",
+    "axum",
+    "redb",
+    "notify",
+    "rustls",
+    "tracing",
+    "getrandom",
+    "socket2",
+];
 
 const BORDERS: &[Border] = &[
     // 0 core
-    Border { name: "model", ours: &[], never: IO },
+    Border {
+        name: "model",
+        ours: &[],
+        never: IO,
+    },
     // 1 core
-    Border { name: "resources", ours: &[], never: IO },
-    Border { name: "routing", ours: &["model"], never: IO },
+    Border {
+        name: "resources",
+        ours: &[],
+        never: IO,
+    },
+    Border {
+        name: "routing",
+        ours: &["model"],
+        never: IO,
+    },
     // 2 core
-    Border { name: "edge-state", ours: &["model", "routing"], never: IO },
-    Border { name: "translation", ours: &["model", "resources", "routing"], never: IO },
-    Border { name: "edge-api", ours: &["model", "routing"], never: IO },
+    Border {
+        name: "edge-state",
+        ours: &["model", "routing"],
+        never: IO,
+    },
+    Border {
+        name: "translation",
+        ours: &["model", "resources", "routing"],
+        never: IO,
+    },
+    Border {
+        name: "edge-api",
+        ours: &["model", "routing"],
+        never: IO,
+    },
     // 3
-    Border { name: "plan", ours: &["edge-state", "model", "routing"], never: IO },
-    Border { name: "telemetry", ours: &["model"], never: &["hyper", "redb", "rustls"] },
+    Border {
+        name: "plan",
+        ours: &["edge-state", "model", "routing"],
+        never: IO,
+    },
+    Border {
+        name: "telemetry",
+        ours: &["model"],
+        never: &["hyper", "redb", "rustls"],
+    },
     // 4
     Border {
         name: "controller",
-        ours: &["edge-state", "model", "plan", "resources", "routing", "telemetry", "translation"],
+        ours: &[
+            "edge-state",
+            "model",
+            "plan",
+            "resources",
+            "routing",
+            "telemetry",
+            "translation",
+        ],
         never: &["hyper", "axum", "redb", "rustls", "notify"],
     },
     Border {
@@ -37,12 +91,25 @@ const BORDERS: &[Border] = &[
     // 5 rim
     Border {
         name: "edge-client",
-        ours: &["controller", "edge-api", "edge-state", "edge-store", "model"],
+        ours: &[
+            "controller",
+            "edge-api",
+            "edge-state",
+            "edge-store",
+            "model",
+        ],
         never: &["axum", "redb"],
     },
     Border {
         name: "edge-api-server",
-        ours: &["edge-api", "edge-state", "edge-store", "model", "routing", "telemetry"],
+        ours: &[
+            "edge-api",
+            "edge-state",
+            "edge-store",
+            "model",
+            "routing",
+            "telemetry",
+        ],
         never: &["redb"],
     },
     Border {
@@ -59,15 +126,34 @@ const BORDERS: &[Border] = &[
     Border {
         name: "cli",
         ours: &[
-            "controller", "edge-api", "edge-api-server", "edge-client", "edge-proxy", "edge-state",
-            "edge-store", "manifests", "model", "plan", "resources", "routing", "telemetry",
+            "controller",
+            "edge-api",
+            "edge-api-server",
+            "edge-client",
+            "edge-proxy",
+            "edge-state",
+            "edge-store",
+            "manifests",
+            "model",
+            "plan",
+            "resources",
+            "routing",
+            "telemetry",
             "translation",
         ],
         never: &[],
     },
     // never shipped
-    Border { name: "testkit", ours: &["model"], never: &[] },
-    Border { name: "xtask", ours: &[], never: &["tokio"] },
+    Border {
+        name: "testkit",
+        ours: &["model"],
+        never: &[],
+    },
+    Border {
+        name: "xtask",
+        ours: &[],
+        never: &["tokio"],
+    },
 ];
 
 /// Every crate of the workspace, lower layers first.
@@ -86,16 +172,27 @@ mod tests {
     /// Normal dependencies by crate, straight from the manifests.
     fn dependencies() -> BTreeMap<String, Vec<String>> {
         let output = Command::new(env!("CARGO"))
-            .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
+            .args([
+                "metadata",
+                "--no-deps",
+                "--format-version",
+                "1",
+                "--offline",
+            ])
             .current_dir(crate::run::root())
             .output()
             .expect("cargo metadata runs");
-        let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo metadata is JSON");
-        let packages = metadata["packages"].as_array().expect("packages are a list");
+        let metadata: Value =
+            serde_json::from_slice(&output.stdout).expect("cargo metadata is JSON");
+        let packages = metadata["packages"]
+            .as_array()
+            .expect("packages are a list");
         packages
             .iter()
             .map(|package| {
-                let names = package["dependencies"].as_array().expect("dependencies are a list");
+                let names = package["dependencies"]
+                    .as_array()
+                    .expect("dependencies are a list");
                 let normal = names
                     .iter()
                     .filter(|d| d["kind"].is_null())
@@ -122,7 +219,9 @@ mod tests {
                     wrong.push(format!("{name} imports {import}"));
                 }
                 if border.never.contains(&import.as_str()) {
-                    wrong.push(format!("{name} imports {import}, which reaches outside its layer"));
+                    wrong.push(format!(
+                        "{name} imports {import}, which reaches outside its layer"
+                    ));
                 }
             }
         }
@@ -139,7 +238,11 @@ mod tests {
         let mut seen: Vec<&str> = Vec::new();
         for border in BORDERS {
             for import in border.ours {
-                assert!(seen.contains(import), "{} stands below {import}", border.name);
+                assert!(
+                    seen.contains(import),
+                    "{} stands below {import}",
+                    border.name
+                );
             }
             seen.push(border.name);
         }

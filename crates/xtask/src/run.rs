@@ -1,10 +1,6 @@
 //! Running other programs, and saying so.
 
-use std::{
-    path::PathBuf,
-    process::Command,
-    time::Instant,
-};
+use std::{path::PathBuf, process::Command, time::Instant};
 
 use anyhow::{Context as _, bail};
 
@@ -18,7 +14,10 @@ pub(crate) fn root() -> PathBuf {
 
 /// One line for the person at the terminal.
 pub(crate) fn say(line: &str) {
-    #[expect(clippy::print_stderr, reason = "a chore talks to a person at a terminal")]
+    #[expect(
+        clippy::print_stderr,
+        reason = "a chore talks to a person at a terminal"
+    )]
     {
         eprintln!("xtask: {line}");
     }
@@ -47,7 +46,10 @@ pub(crate) fn run_with(
     if !status.success() {
         bail!("{what}: {program} ended with {status}");
     }
-    say(&format!("{what}: fine after {} s", begun.elapsed().as_secs()));
+    say(&format!(
+        "{what}: fine after {} s",
+        begun.elapsed().as_secs()
+    ));
     Ok(())
 }
 

@@ -5,20 +5,49 @@ use anyhow::bail;
 use crate::run::{has, run, run_with, say};
 
 /// The crates that must build where there is no operating system: no sockets, files or clocks.
-const CORE: [&str; 7] =
-    ["model", "resources", "routing", "edge-state", "translation", "edge-api", "plan"];
+const CORE: [&str; 7] = [
+    "model",
+    "resources",
+    "routing",
+    "edge-state",
+    "translation",
+    "edge-api",
+    "plan",
+];
 
 /// Programs that the tests talk to, with the Debian package that has each.
-const PEERS: [(&str, &str); 4] =
-    [("curl", "curl"), ("python3", "python3"), ("node", "nodejs"), ("go", "golang")];
+const PEERS: [(&str, &str); 4] = [
+    ("curl", "curl"),
+    ("python3", "python3"),
+    ("node", "nodejs"),
+    ("go", "golang"),
+];
 
 pub(crate) fn test(all: bool) -> anyhow::Result<()> {
     peers()?;
     run("format", "cargo", &["fmt", "--all", "--check"])?;
-    let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    let lints = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ];
     run("lints", "cargo", &lints)?;
-    let docs = ["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"];
-    run_with("documentation", "cargo", &docs, &[("RUSTDOCFLAGS", "-D warnings")])?;
+    let docs = [
+        "doc",
+        "--workspace",
+        "--no-deps",
+        "--document-private-items",
+        "--quiet",
+    ];
+    run_with(
+        "documentation",
+        "cargo",
+        &docs,
+        &[("RUSTDOCFLAGS", "-D warnings")],
+    )?;
     run("tests", "cargo", &["test", "--workspace", "--no-fail-fast"])?;
     if all {
         slow()?;
@@ -29,30 +58,48 @@ pub(crate) fn test(all: bool) -> anyhow::Result<()> {
 
 /// What takes long: not part of every push.
 fn slow() -> anyhow::Result<()> {
-    run("wasm target", "rustup", &["target", "add", "wasm32-unknown-unknown"])?;
+    run(
+        "wasm target",
+        "rustup",
+        &["target", "add", "wasm32-unknown-unknown"],
+    )?;
     let mut core = vec!["check", "--target", "wasm32-unknown-unknown"];
     for name in CORE {
         core.extend(["-p", name]);
     }
     run("core without an operating system", "cargo", &core)?;
     for name in crate::borders::crates() {
-        run("alone", "cargo", &["check", "--quiet", "--all-targets", "-p", name])?;
+        run(
+            "alone",
+            "cargo",
+            &["check", "--quiet", "--all-targets", "-p", name],
+        )?;
     }
     if !has("cargo-deny") {
         say("installing cargo-deny (licences, bans, sources)");
         run("install", "cargo", &["install", "--locked", "cargo-deny"])?;
     }
-    run("dependencies", "cargo", &["deny", "check", "bans", "licenses", "sources"])
+    run(
+        "dependencies",
+        "cargo",
+        &["deny", "check", "bans", "licenses", "sources"],
+    )
 }
 
 fn peers() -> anyhow::Result<()> {
-    let missing: Vec<_> = PEERS.iter().filter(|(program, _)| !has_any(program)).collect();
+    let missing: Vec<_> = PEERS
+        .iter()
+        .filter(|(program, _)| !has_any(program))
+        .collect();
     if missing.is_empty() {
         return Ok(());
     }
     let packages: Vec<_> = missing.iter().map(|(_, package)| *package).collect();
     if !has("apt-get") {
-        bail!("the tests need {}: please install them", packages.join(", "));
+        bail!(
+            "the tests need {}: please install them",
+            packages.join(", ")
+        );
     }
     say(&format!("installing {}", packages.join(", ")));
     run("package lists", "apt-get", &["update", "-q"])?;

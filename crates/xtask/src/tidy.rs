@@ -3,7 +3,10 @@
 
 #[cfg(test)]
 mod tests {
-    use std::{path::{Path, PathBuf}, process::Command};
+    use std::{
+        path::{Path, PathBuf},
+        process::Command,
+    };
 
     use crate::run::root;
 
@@ -49,7 +52,8 @@ mod tests {
             .filter(|path| {
                 let text = read(path);
                 let head = text.lines().take_while(|line| line.starts_with("//!"));
-                text.lines().count() > 600 && !head.into_iter().any(|line| line.contains("one file"))
+                text.lines().count() > 600
+                    && !head.into_iter().any(|line| line.contains("one file"))
             })
             .map(|path| format!("{}: over 600 lines", path.display()))
             .collect();
@@ -58,12 +62,22 @@ mod tests {
 
     #[test]
     fn nothing_is_left_for_later() {
-        let words = ["to".to_owned() + "do!", "unimple".to_owned() + "mented!", "FIX".to_owned() + "ME", "#[ig".to_owned() + "nore"];
+        let words = [
+            "to".to_owned() + "do!",
+            "unimple".to_owned() + "mented!",
+            "FIX".to_owned() + "ME",
+            "#[ig".to_owned() + "nore",
+        ];
         let mut wrong = Vec::new();
         for path in files(".rs") {
             for (number, line) in read(&path).lines().enumerate() {
                 if words.iter().any(|word| line.contains(word.as_str())) {
-                    wrong.push(format!("{}:{}: {}", path.display(), number + 1, line.trim()));
+                    wrong.push(format!(
+                        "{}:{}: {}",
+                        path.display(),
+                        number + 1,
+                        line.trim()
+                    ));
                 }
             }
         }
@@ -75,9 +89,15 @@ mod tests {
     fn clippy_settings_of_core_crates_repeat_the_roots() {
         let common = read(Path::new("clippy.toml"));
         let mut wrong = Vec::new();
-        for path in files("clippy.toml").into_iter().filter(|path| path != Path::new("clippy.toml")) {
+        for path in files("clippy.toml")
+            .into_iter()
+            .filter(|path| path != Path::new("clippy.toml"))
+        {
             let copy = read(&path);
-            for line in common.lines().filter(|line| !line.trim().is_empty() && !line.starts_with(['[', ']'])) {
+            for line in common
+                .lines()
+                .filter(|line| !line.trim().is_empty() && !line.starts_with(['[', ']']))
+            {
                 if !copy.contains(line.trim()) {
                     wrong.push(format!("{}: lacks {line:?}", path.display()));
                 }
