@@ -221,7 +221,12 @@ fn settle(state: EdgeState, declared: &Declaration, capabilities: &Capabilities)
             }
         }
     }
-    let mut status = controller::status::status(declared, &plan.report, control::format_instant);
+    let mut status = controller::status::status(
+        declared,
+        &plan.report,
+        machine.state(),
+        control::format_instant,
+    );
     for route in &mut status.routes {
         // Nothing has been since any time: this is what would be.
         route.since = None;

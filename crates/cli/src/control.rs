@@ -174,7 +174,7 @@ pub(crate) fn format_instant(at: Timestamp) -> String {
 /// The name under which what a controller of files makes is owned at the edge.
 pub(crate) const NAME: &str = "portcullis";
 
-type Told = Box<dyn FnMut(&[Event], &Status) + Send>;
+type Told = Box<dyn FnMut(&[Event], &Status) + Send + Sync>;
 
 /// A status sink that keeps the newest for `/status` and tells the terminal.
 struct Sink {
@@ -202,6 +202,15 @@ fn log(event: &Event) {
         return;
     };
     let others = event.reasons.len() - 1;
+    if event.host.is_empty() {
+        tracing::error!(
+            object = %first.object,
+            reason = %first.message,
+            remedy = first.remedy.as_deref().unwrap_or(""),
+            "a declaration cannot be used"
+        );
+        return;
+    }
     tracing::error!(
         route.host = %event.host,
         route.path = %event.path,

@@ -17,6 +17,8 @@ mod get;
 mod keys;
 mod output;
 mod paths;
+#[cfg(test)]
+mod reference;
 mod status;
 mod stop;
 mod up;
@@ -132,6 +134,9 @@ fn complain(error: &anyhow::Error, code: u8) -> ExitCode {
     if broken_pipe {
         return ExitCode::SUCCESS;
     }
-    anstream::eprintln!("{}error{}: {error:#}", output::table::BOLD, anstyle::Reset);
+    let text = format!("error: {error:#}");
+    for line in output::table::wrap(&text, output::table::WIDTH) {
+        anstream::eprintln!("{line}");
+    }
     ExitCode::from(code)
 }

@@ -118,7 +118,7 @@ impl Up {
                 .filter(|route| {
                     route.state == RouteState::Open && pasted.insert(route.host.clone())
                 })
-                .map(|route| paste(route, https, &ca))
+                .flat_map(|route| paste(route, https, &ca))
                 .collect();
             if !lines.is_empty() {
                 let _closed = live.say(&lines);
@@ -205,7 +205,7 @@ impl Listening {
 }
 
 /// A line that reaches an open host from a terminal.
-fn paste(route: &RouteStatus, https: SocketAddr, ca: &std::path::Path) -> String {
+fn paste(route: &RouteStatus, https: SocketAddr, ca: &std::path::Path) -> [String; 2] {
     let host = route.host.replacen("*.", "any.", 1);
     let port = https.port();
     let url = format!("https://{host}:{port}{}", route.path);
@@ -219,5 +219,8 @@ fn paste(route: &RouteStatus, https: SocketAddr, ca: &std::path::Path) -> String
     } else {
         format!("--resolve {host}:{port}:{address} ")
     };
-    format!("try      curl --cacert {} {resolve}{url}", ca.display())
+    [
+        format!("try      curl --cacert {} \\", ca.display()),
+        format!("             {resolve}{url}"),
+    ]
 }

@@ -46,6 +46,21 @@ impl Followed {
         Timestamp(u64::try_from(here.max(0)).unwrap_or(u64::MAX))
     }
 
+    /// Whether a command would close a route that is open.
+    pub(crate) fn would_close(&self, command: &Command, term: u64) -> bool {
+        let limits = Limits::default();
+        let mut machine = self.machine.clone();
+        let context = Context {
+            now: Timestamp(0),
+            role: Role::Controller,
+            term: Some(term),
+            enforceable: &self.capabilities.enforceable,
+            limits: &limits,
+        };
+        let applied = machine.apply(command, &context).is_ok();
+        applied && open_routes(machine.state()) < open_routes(self.state())
+    }
+
     /// Repeats an acknowledged command. `None` when the copy does not come out as the edge did:
     /// somebody else wrote, or the two disagree; then it must be read again.
     pub(crate) fn repeat(
@@ -70,4 +85,11 @@ impl Followed {
         self.skew = i128::from(receipt.now.0) - i128::from(here.0);
         Some(self)
     }
+}
+
+fn open_routes(state: &EdgeState) -> usize {
+    let routes = state.edges.values().flat_map(|edge| edge.routes.values());
+    routes
+        .filter(|route| route.open_backend().is_some())
+        .count()
 }

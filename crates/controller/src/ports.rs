@@ -87,6 +87,12 @@ pub trait EdgeControl: Send + Sync + 'static {
         term: u64,
         command: Command,
     ) -> impl Future<Output = Result<Receipt, EdgeError>> + Send;
+    /// Returns when the edge's state is newer than this revision: somebody else wrote, or the edge
+    /// closed something by itself (R7: every input is watched). Never, where that cannot be seen.
+    fn changed(&self, revision: u64) -> impl Future<Output = ()> + Send {
+        let _unseen = revision;
+        std::future::pending()
+    }
     /// Returns when the key with which the edge is asked has changed since it was refused; never,
     /// where there is none.
     fn credentials_changed(&self) -> impl Future<Output = ()> + Send {

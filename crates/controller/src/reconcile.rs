@@ -14,6 +14,7 @@ use std::{
 
 use edge_state::command::Command;
 use model::{
+    declaration::Declaration,
     status::{RouteState, Status},
     time::{Span, Timestamp},
 };
@@ -51,7 +52,7 @@ pub struct Options {
 }
 
 /// Where reports go.
-pub trait StatusSink: Send {
+pub trait StatusSink: Send + Sync {
     /// Told after each pass that changed the status, with what changed.
     fn report(&mut self, events: &[Event], status: &Arc<Status>);
 }
@@ -104,6 +105,8 @@ struct Memory {
     backoff: Backoff,
     reported: bool,
     last_fault: String,
+    /// Whether the last steps could not be taken: what must close comes first then.
+    failing: bool,
 }
 
 impl<E: EdgeControl, C: Clock, S: StatusSink> Controller<E, C, S> {
@@ -120,6 +123,7 @@ impl<E: EdgeControl, C: Clock, S: StatusSink> Controller<E, C, S> {
             backoff: Backoff::new(self.clock.now().0),
             reported: false,
             last_fault: String::new(),
+            failing: false,
         };
         let mut resync_at = self.clock.now().after(self.options.resync);
         loop {
@@ -129,12 +133,14 @@ impl<E: EdgeControl, C: Clock, S: StatusSink> Controller<E, C, S> {
                 wake_at = self.passes(&mut memory) => wake_at,
             };
             let now = self.clock.now();
+            let known = memory.edge.as_ref().map(|edge| edge.state().revision);
             let pause = earlier(Some(resync_at), wake_at).map_or(Span::ZERO, |at| at.since(now));
             tokio::select! {
                 biased;
                 _ = shutdown.wait_for(|stop| *stop) => return Ok(()),
                 changed = self.source.changed() => changed.map_err(|_| SourceEnded)?,
                 () = self.edge.credentials_changed() => {}
+                () = changed(&self.edge, known) => memory.edge = None,
                 () = self.clock.sleep(pause) => {}
             }
             if self.clock.now() >= resync_at {
@@ -189,37 +195,44 @@ impl<E: EdgeControl, C: Clock, S: StatusSink> Controller<E, C, S> {
             key: &self.options.digest_key,
         });
         memory.rejections.forget_changed(&declared);
-        let now = followed.now(self.clock.now());
-        let inputs = Inputs {
-            actual: followed.state(),
-            declared: &declared,
-            now,
-            options: &self.options.plan,
-            capabilities: &followed.capabilities,
-            rejections: &memory.rejections,
-            controller: &self.options.name,
-            only_close: snapshot.only_close,
+        let followed = if memory.failing {
+            match self.close_first(memory, followed, &declared).await {
+                (Outcome::Done, Some(followed)) => followed,
+                (outcome, left) => {
+                    memory.edge = left;
+                    return (outcome, None);
+                }
+            }
+        } else {
+            followed
         };
+        let rejections = &memory.rejections;
+        let inputs = self.inputs(&followed, &declared, rejections, snapshot.only_close);
         let plan = plan::plan(&inputs);
         if let Err(violation) = plan::check(&inputs, &plan) {
             // A plan that would break the promise is a bug of ours. It is not carried out.
             tracing::error!(%violation, "a plan failed its check and is not carried out; please report this");
-            self.report(memory, status(&declared, &plan.report, self.format));
+            let now = status(&declared, &plan.report, followed.state(), self.format);
+            self.report(memory, now);
             return (Outcome::Wait(None), None);
         }
         let wake_at = plan.wake_at.map(|at| followed.here(at));
         let empty = plan.is_empty();
         if empty {
-            self.report(memory, status(&declared, &plan.report, self.format));
+            memory.failing = false;
+            let now = status(&declared, &plan.report, followed.state(), self.format);
+            self.report(memory, now);
             memory.edge = Some(followed);
             return (Outcome::Done, wake_at);
         }
+        let before = status(&declared, &plan.report, followed.state(), self.format);
         let (outcome, left) = self.carry_out(memory, followed, &plan).await;
         memory.edge = left;
+        memory.failing = matches!(outcome, Outcome::Wait(_));
         // How things stand is reported by the pass that finds nothing left to do; when that must
         // wait, people must not wait with it.
         if !matches!(outcome, Outcome::Done | Outcome::Again) {
-            self.report(memory, status(&declared, &plan.report, self.format));
+            self.report(memory, before);
         }
         let outcome = if matches!(outcome, Outcome::Done) {
             Outcome::Again
@@ -227,6 +240,45 @@ impl<E: EdgeControl, C: Clock, S: StatusSink> Controller<E, C, S> {
             outcome
         };
         (outcome, wake_at)
+    }
+
+    fn inputs<'a>(
+        &'a self,
+        followed: &'a Followed,
+        declared: &'a Declaration,
+        rejections: &'a Rejections,
+        only_close: bool,
+    ) -> Inputs<'a> {
+        Inputs {
+            actual: followed.state(),
+            declared,
+            now: followed.now(self.clock.now()),
+            options: &self.options.plan,
+            capabilities: &followed.capabilities,
+            rejections,
+            controller: &self.options.name,
+            only_close,
+        }
+    }
+
+    /// An edge that cannot save can still close (R10), and what must close never waits for what
+    /// cannot be opened (R5): after a pass that failed, the steps that close something and need
+    /// no other come first, by themselves.
+    async fn close_first(
+        &self,
+        memory: &mut Memory,
+        followed: Followed,
+        declared: &Declaration,
+    ) -> (Outcome, Option<Followed>) {
+        let inputs = self.inputs(&followed, declared, &memory.rejections, true);
+        let mut plan = plan::plan(&inputs);
+        if plan::check(&inputs, &plan).is_err() {
+            return (Outcome::Done, Some(followed));
+        }
+        let term = memory.term.unwrap_or_default();
+        plan.steps
+            .retain(|step| step.requires.is_empty() && followed.would_close(&step.command, term));
+        self.carry_out(memory, followed, &plan).await
     }
 
     /// The edge as it is believed to be, read where that is not known.
@@ -257,7 +309,7 @@ impl<E: EdgeControl, C: Clock, S: StatusSink> Controller<E, C, S> {
     /// Takes the steps whose requirements were acknowledged. Returns the copy of the edge if it
     /// is still believed.
     async fn carry_out(
-        &mut self,
+        &self,
         memory: &mut Memory,
         followed: Followed,
         plan: &Plan,
@@ -325,6 +377,14 @@ impl<E: EdgeControl, C: Clock, S: StatusSink> Controller<E, C, S> {
         self.sink.report(&events, &now);
         memory.status = now;
         memory.reported = true;
+    }
+}
+
+/// Returns when the edge is newer than what is known of it; never, where nothing is known.
+async fn changed<E: EdgeControl>(edge: &E, known: Option<u64>) {
+    match known {
+        Some(revision) => edge.changed(revision).await,
+        None => std::future::pending().await,
     }
 }
 

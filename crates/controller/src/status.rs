@@ -1,10 +1,13 @@
 //! From what was declared and how things stand to what is reported (R8). Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use edge_state::state::{Edge, EdgeState, Route};
 use model::{
     declaration::{Declaration, DeclaredRoute},
     diagnostic::{Diagnostic, Severity},
+    id::RouteId,
+    module::ModuleKind,
     place::Match,
     status::{Generation, Reason, RouteState, RouteStatus, Status},
     time::Timestamp,
@@ -17,6 +20,7 @@ use plan::{Note, Report, RouteKey, RouteReport};
 pub fn status(
     declared: &Declaration,
     report: &Report,
+    edge: &EdgeState,
     format: impl Fn(Timestamp) -> String,
 ) -> Status {
     let declared_routes: BTreeMap<RouteKey, &DeclaredRoute> = declared
@@ -29,20 +33,36 @@ pub fn status(
                 .map(|(place, route)| ((host.clone(), place.clone()), route))
         })
         .collect();
+    let at_edge: BTreeMap<&RouteId, (&Edge, &Route)> = edge
+        .edges
+        .values()
+        .flat_map(|edge| {
+            edge.routes
+                .iter()
+                .map(move |(id, route)| (id, (&**edge, route)))
+        })
+        .collect();
     let mut keys: Vec<&RouteKey> = report.routes.keys().collect();
     keys.sort_by(|(host_a, a), (host_b, b)| host_a.cmp(host_b).then_with(|| a.rank(b)));
     let routes = keys
         .into_iter()
         .map(|key| {
-            route_status(
-                key,
-                &report.routes[key],
-                declared_routes.get(key).copied(),
-                &format,
-            )
+            let stands = &report.routes[key];
+            let declared = declared_routes.get(key).copied();
+            let mut status = route_status(key, stands, declared, &format);
+            let held = stands
+                .id
+                .as_ref()
+                .filter(|_| stands.state == RouteState::Held);
+            if let Some((on, route)) = held.and_then(|id| at_edge.get(id)) {
+                // What answers now is what people must see, not what cannot be applied (R8).
+                status.modules = served_modules(on, route);
+                status.backend = served_backend(edge, route).or(status.backend);
+            }
+            status
         })
         .collect();
-    let of_routes: Vec<&Diagnostic> = declared_routes
+    let of_routes: BTreeSet<&Diagnostic> = declared_routes
         .values()
         .flat_map(|route| route.reasons.iter())
         .collect();
@@ -56,6 +76,24 @@ pub fn status(
         routes,
         diagnostics,
     }
+}
+
+/// The names of the modules in force, as the resource has them.
+fn served_modules(edge: &Edge, route: &Route) -> Vec<String> {
+    let mut kinds = edge.demands().kinds();
+    kinds.extend(route.modules.kinds());
+    let mut names: Vec<String> = Vec::new();
+    for name in kinds.into_iter().map(ModuleKind::name) {
+        if !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
+fn served_backend(edge: &EdgeState, route: &Route) -> Option<String> {
+    let backend = edge.backends.get(route.open_backend()?)?;
+    backend.service.as_ref().map(ToString::to_string)
 }
 
 fn route_status(
@@ -88,7 +126,11 @@ fn route_status(
         host: host.to_string(),
         path: place.path.clone(),
         path_type: place.match_type.name().to_owned(),
-        state: stands.state,
+        state: match stands.state {
+            // Declared again by another object, and refusing until its predecessor's time is over.
+            RouteState::Removing if declared.is_some() => RouteState::Closed,
+            state => state,
+        },
         since: stands.since.map(format),
         serving: stands.serving.map(|generation| Generation { generation }),
         wanted: stands.wanted.map(|generation| Generation { generation }),

@@ -18,7 +18,7 @@ use edge_state::{
     apply::Machine,
     capabilities::{Atomicity, Capabilities},
     command::{Command, Context, Limits},
-    state::Role,
+    state::{EdgeState, Role},
 };
 use model::{
     module::ModuleKind,
@@ -66,6 +66,7 @@ struct Inside {
     writes: AtomicU64,
     reads: AtomicU64,
     key_changed: Notify,
+    written: Notify,
 }
 
 fn kinds() -> std::collections::BTreeSet<ModuleKind> {
@@ -95,6 +96,11 @@ impl Edge {
 
     fn reads(&self) -> u64 {
         self.0.reads.load(Ordering::SeqCst)
+    }
+
+    fn state(&self) -> EdgeState {
+        let machine = self.0.machine.lock().expect("no test panics here");
+        machine.state().clone()
     }
 
     fn fail(&self, fault: Fault) {
@@ -188,6 +194,12 @@ impl EdgeControl for Edge {
 
     async fn credentials_changed(&self) {
         self.0.key_changed.notified().await;
+    }
+
+    async fn changed(&self, revision: u64) {
+        while self.state().revision <= revision {
+            self.0.written.notified().await;
+        }
     }
 }
 
@@ -428,4 +440,29 @@ async fn refused_credentials_make_it_unready_until_the_key_changes() {
     bench.edge.0.key_changed.notify_one();
     bench.wait(RouteState::Open).await;
     assert!(bench.ready.load(Ordering::SeqCst));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_others_do_at_the_edge_is_noticed_at_once() {
+    let mut bench = Bench::start(OPEN);
+    bench.wait(RouteState::Open).await;
+    let routes = bench
+        .edge
+        .state()
+        .edges
+        .values()
+        .flat_map(|edge| edge.routes.keys().cloned())
+        .collect();
+    bench
+        .edge
+        .write(1, &Command::CloseRoutes { routes })
+        .expect("it is applied");
+    let open = |state: &EdgeState| {
+        let mut routes = state.edges.values().flat_map(|edge| edge.routes.values());
+        routes.all(|route| route.open_backend().is_some())
+    };
+    assert!(!open(&bench.edge.state()));
+    bench.edge.0.written.notify_one();
+    bench.pass_time(1).await;
+    assert!(open(&bench.edge.state()), "it did not wait for a resync");
 }

@@ -20,6 +20,7 @@ pub(crate) async fn capabilities(call: Call) -> Outcome {
         .filter(|code| !code.text().starts_with("ERR_"));
     Answer::ok(&Capabilities {
         edge: &call.api.options.capabilities,
+        revision: call.state().revision,
         match_types: [
             MatchType::Exact,
             MatchType::StringPrefix,

@@ -35,6 +35,9 @@ pub struct Capabilities<C> {
     /// What a controller must know before it plans.
     #[serde(flatten)]
     pub edge: C,
+    /// Counts the changes of the edge's state: whoever follows it reads it again when this grows.
+    #[serde(default)]
+    pub revision: u64,
     /// The match types of routes.
     #[serde(default)]
     pub match_types: Vec<String>,

@@ -66,4 +66,17 @@ impl EdgeControl for DirectEdge {
         } = applied;
         Ok(Receipt { revision, now })
     }
+
+    async fn changed(&self, revision: u64) {
+        let newer = self
+            .store
+            .subscribe()
+            .wait_for(|now| *now > revision)
+            .await
+            .is_ok();
+        if !newer {
+            // The store has ended: nothing changes any more, and the next call says so.
+            std::future::pending::<()>().await;
+        }
+    }
 }

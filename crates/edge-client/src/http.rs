@@ -13,7 +13,8 @@ use controller::ports::{EdgeControl, EdgeError, Reading, Receipt};
 use edge_api::extension::{self, CAPABILITIES_PATH, COMMANDS_PATH, STATE_PATH, State, TERM_HEADER};
 use edge_state::{capabilities::Capabilities, command::Command, state::EdgeState};
 use http::{HeaderMap, HeaderValue, Method};
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
+use tokio::sync::watch;
 
 use crate::{
     classify::{unavailable, unreadable},
@@ -36,6 +37,15 @@ struct Inner {
     key: Key,
     /// Whether signs of life are being given: from the first command on.
     alive: AtomicBool,
+    /// The highest revision that a sign of life has seen.
+    seen: watch::Sender<u64>,
+}
+
+/// What a sign of life reads.
+#[derive(Deserialize)]
+struct Life {
+    #[serde(default)]
+    revision: u64,
 }
 
 impl HttpEdge {
@@ -48,6 +58,7 @@ impl HttpEdge {
             connection: Connection::new(options)?,
             key: Key::new(key),
             alive: AtomicBool::new(false),
+            seen: watch::Sender::new(0),
         })))
     }
 
@@ -115,9 +126,16 @@ async fn give_signs_of_life(edge: Weak<Inner>) {
         let Some(inner) = edge.upgrade() else { return };
         if inner.connection.is_idle() {
             let edge = HttpEdge(inner);
-            let read = edge.get::<serde::de::IgnoredAny>(CAPABILITIES_PATH, "a sign of life");
+            let read = edge.get::<Life>(CAPABILITIES_PATH, "a sign of life");
             // With a limit of its own, so that the next command does not wait behind it for long.
-            let _noticed_by_the_next_call = tokio::time::timeout(SIGN_OF_LIFE, read).await;
+            // That it failed is noticed by the next call.
+            if let Ok(Ok(life)) = tokio::time::timeout(SIGN_OF_LIFE, read).await {
+                edge.0.seen.send_if_modified(|seen| {
+                    let newer = life.revision > *seen;
+                    *seen = life.revision.max(*seen);
+                    newer
+                });
+            }
         }
     }
 }
@@ -164,5 +182,11 @@ impl EdgeControl for HttpEdge {
 
     async fn credentials_changed(&self) {
         self.0.key.changed().await;
+    }
+
+    async fn changed(&self, revision: u64) {
+        let mut seen = self.0.seen.subscribe();
+        // The sender lives as long as `self`.
+        let _newer = seen.wait_for(|seen| *seen > revision).await;
     }
 }
