@@ -1,5 +1,10 @@
 //! Goes through the small universe, and judges every step on the way.
 
+#![expect(
+    clippy::disallowed_types,
+    reason = "hundreds of millions of look-ups, and nothing depends on an order"
+)]
+
 use std::{
     collections::{BTreeSet, HashMap, hash_map::Entry},
     rc::Rc,
