@@ -33,7 +33,12 @@ const NOTICED: Duration = Duration::from_secs(5);
 fn declaration(round: u32, one: IpAddr, two: IpAddr) -> Declaration {
     Declaration {
         set: format!("set-{round}"),
-        backend: if round.is_multiple_of(3) { "web-a" } else { "web-b" }.to_owned(),
+        backend: if round.is_multiple_of(3) {
+            "web-a"
+        } else {
+            "web-b"
+        }
+        .to_owned(),
         admits: if round.is_multiple_of(2) {
             vec![one, two]
         } else {

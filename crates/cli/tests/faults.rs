@@ -230,6 +230,78 @@ fn what_fails_on_the_way_is_tried_again_with_back_off() {
     );
 }
 
+/// 409: somebody else wrote. The edge is read again at once, and what is still needed is asked.
+/// 401: the key is refused. Nothing more is asked until the key file changes.
+#[test]
+fn conflicts_are_read_again_and_a_refused_key_waits_for_its_file() {
+    let world = World::new();
+    world.declare("first");
+    let controller = world.controller();
+    world.serves(&controller, "first");
+    let mut left = 3;
+    world.proxy.script(move |call| {
+        if left > 0 && opens(call, "second") {
+            left -= 1;
+            Fault::answer(409, "made_by_a_test")
+        } else {
+            Fault::None
+        }
+    });
+    world.declare("second");
+    world.serves(&controller, "second");
+    let calls = world.openings("second");
+    assert_eq!(calls.len(), 4);
+    for pair in calls.windows(2) {
+        let between = |call: &Call| call.at > pair[0].at && call.at < pair[1].at;
+        let reads = world.proxy.calls(|call| !call.is_write() && between(call));
+        assert!(!reads.is_empty(), "it is read before it is asked again");
+    }
+    world.proxy.script(|call| {
+        if call.is_write() {
+            Fault::answer(401, "made_by_a_test")
+        } else {
+            Fault::None
+        }
+    });
+    let before = world.proxy.calls(Call::is_write).len();
+    world.declare("third");
+    until("a write is refused", LIMIT, || {
+        match world.proxy.calls(Call::is_write).len() {
+            count if count > before => Ok(()),
+            count => Err(count),
+        }
+    });
+    std::thread::park_timeout(LONG_ENOUGH);
+    assert_eq!(
+        world.proxy.calls(Call::is_write).len(),
+        before + 1,
+        "one call and no more"
+    );
+    world.proxy.script(|_| Fault::None);
+    // The file is changed by mistake, which the edge itself refuses, and then rightly.
+    let file = world.place.data().join("controller-key");
+    let key = std::fs::read(&file).expect("it can be read");
+    let replace = |bytes: &[u8]| {
+        let draft = world.place.data().join("draft");
+        std::fs::write(&draft, bytes).expect("it is written");
+        std::fs::rename(draft, &file).expect("it is put in place");
+    };
+    let reads = world.proxy.calls(|call| !call.is_write()).len();
+    replace(b"not-a-key");
+    until("the wrong key is tried", LIMIT, || {
+        match world.proxy.calls(|call| !call.is_write()).len() {
+            count if count > reads => Ok(()),
+            count => Err(count),
+        }
+    });
+    std::thread::park_timeout(LONG_ENOUGH);
+    // A sign of life may be among them; nothing is tried again by itself.
+    let tried = world.proxy.calls(|call| !call.is_write()).len();
+    assert!(tried <= reads + 2, "{tried} reads after {reads}");
+    replace(&key);
+    world.serves(&controller, "third");
+}
+
 #[test]
 fn a_way_that_is_closed_or_slow_is_waited_for() {
     let world = World::new();
