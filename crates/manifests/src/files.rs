@@ -23,6 +23,9 @@ const FILES_MAX: usize = 100_000;
 /// More places that cannot be looked at are not told apart.
 const UNLISTED_MAX: usize = 100;
 
+/// Why a pipe, a socket or a device is not read.
+const NO_FILE: &str = "it is neither a file nor a directory";
+
 /// A PATH that names nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum UsageError {
@@ -217,9 +220,13 @@ impl Walk {
         path.clone_into(&mut self.root);
         match fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => self.directory(path, &metadata, 0),
-            Ok(metadata) => self.file(path, &metadata),
-            // Gone, like any file that vanishes.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Ok(metadata) if metadata.is_file() => self.file(path, &metadata),
+            Ok(_) => self.unlisted(path, &NO_FILE),
+            // What the command names is there, or nothing is known of it: a volume that is not
+            // mounted and a directory that is being replaced look just like this (R19).
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.unlisted(path, &"the command names it and it is not there")
+            }
             Err(error) => self.unlisted(path, &error),
         }
     }
@@ -296,11 +303,24 @@ impl Walk {
 
     fn entry(&mut self, path: &Path, depth: usize) {
         match fs::metadata(path) {
-            Ok(metadata) if metadata.is_dir() => self.directory(path, &metadata, depth + 1),
-            Ok(metadata) if metadata.is_file() && is_manifest(path) => self.file(path, &metadata),
-            Ok(_) => {}
-            // A file that went away meanwhile, or a dangling link: not there.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Ok(metadata) if metadata.is_dir() => {
+                // As a directory it adds nothing; as the manifest that it is named it is not read.
+                if is_manifest(path) && self.seen.contains(&stamp(&metadata).identity) {
+                    self.unlisted(path, &"it is a link to a directory that is read already");
+                }
+                self.directory(path, &metadata, depth + 1);
+            }
+            Ok(_) if !is_manifest(path) => {}
+            Ok(metadata) if metadata.is_file() => self.file(path, &metadata),
+            // Opening a pipe would wait for a writer.
+            Ok(_) => self.unlisted(path, &NO_FILE),
+            // A link to nothing is there: what it should lead to is not read, whatever its name,
+            // for it may be a directory. Anything else went away meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if fs::symlink_metadata(path).is_ok() {
+                    self.unlisted(path, &"it is a link to nothing");
+                }
+            }
             Err(error) => self.unlisted(path, &error),
         }
     }
@@ -339,7 +359,7 @@ fn stamp(metadata: &fs::Metadata) -> Stamp {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::os::unix::{fs::symlink, net::UnixListener};
 
     use super::*;
 
@@ -414,7 +434,31 @@ mod tests {
         let listing = roots.list();
         assert_eq!(listing.files.len(), 1, "{:?}", listing.files);
         // What can never be looked at may hide anything.
-        assert_eq!(listing.unlisted.len(), 1, "{:?}", listing.unlisted);
+        let unlisted: Vec<_> = listing.unlisted.iter().map(|u| &u.path).collect();
+        assert_eq!(
+            unlisted,
+            [&dir.path().join("dangling.yaml"), &dir.path().join("loop")]
+        );
+    }
+
+    #[test]
+    fn what_is_named_as_a_manifest_and_is_no_file_is_not_passed_over() {
+        let dir = tempfile::tempdir().expect("a directory");
+        write(dir.path(), "a.yaml");
+        write(dir.path(), "dir.yaml/b.yaml");
+        symlink("..", dir.path().join("dir.yaml/up.yaml")).expect("linked");
+        let _socket = UnixListener::bind(dir.path().join("socket.yaml")).expect("bound");
+        let _other = UnixListener::bind(dir.path().join("socket")).expect("bound");
+        let listing = Roots::open(&[dir.path().to_owned()], 1000)
+            .expect("there")
+            .list();
+        assert_eq!(listing.files.len(), 2, "{:?}", listing.files);
+        let unlisted: Vec<_> = listing.unlisted.iter().map(|u| &u.path).collect();
+        let expected = [
+            dir.path().join("dir.yaml/up.yaml"),
+            dir.path().join("socket.yaml"),
+        ];
+        assert_eq!(unlisted, expected.iter().collect::<Vec<_>>());
     }
 
     #[test]

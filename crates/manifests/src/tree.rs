@@ -23,7 +23,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{
     document::{self, Contents, Part},
-    files::{Listed, Listing, Roots, Stamp, Unlisted},
+    files::{Identity, Listed, Listing, Roots, Stamp, Unlisted},
     scan::Scan,
     yaml::Limits,
 };
@@ -44,6 +44,8 @@ pub(crate) struct Tree {
     files: BTreeMap<PathBuf, File>,
     /// Directories that have been listed whole: what they held is known.
     listed_once: BTreeSet<PathBuf>,
+    /// Which directory a named one was when there were files in it.
+    filled: BTreeMap<PathBuf, Identity>,
     unlisted: Vec<Unlisted>,
     /// The order of first sight, which is the order of age.
     next_number: u64,
@@ -72,6 +74,7 @@ impl Tree {
             gone_grace,
             files: BTreeMap::new(),
             listed_once: BTreeSet::new(),
+            filled: BTreeMap::new(),
             unlisted: Vec::new(),
             next_number: 0,
         }
@@ -93,24 +96,51 @@ impl Tree {
                 listed.insert(file.path.as_path());
             }
         }
+        let mut unlisted = self.replaced_roots(listing);
+        unlisted.extend(listing.unlisted.iter().cloned());
+        self.unlisted.clone_from(&unlisted);
         for (path, file) in &mut self.files {
-            file.out_of_reach = listing
-                .unlisted
+            file.out_of_reach = unlisted
                 .iter()
                 .any(|unlisted| path.starts_with(&unlisted.path));
+            // The file counted, and what stands under its name does not say that it is deleted.
+            if !file.out_of_reach && listing.directories.contains_key(path) {
+                file.out_of_reach = true;
+                self.unlisted.push(Unlisted {
+                    path: path.clone(),
+                    reason: "it was a file and is a directory".to_owned(),
+                });
+            }
             let is_gone = !file.out_of_reach && !listed.contains(path.as_path());
             file.gone_since = is_gone.then(|| file.gone_since.unwrap_or(now));
         }
-        let whole = listing.directories.keys().filter(|path| {
-            !listing
-                .unlisted
-                .iter()
-                .any(|unlisted| unlisted.path == **path)
-        });
+        let whole = listing
+            .directories
+            .keys()
+            .filter(|path| !self.unlisted.iter().any(|unlisted| unlisted.path == **path));
         self.listed_once.extend(whole.cloned());
-        self.unlisted.clone_from(&listing.unlisted);
         self.forget_gone(now);
         ends_open
+    }
+
+    /// Named directories in whose place there is another one without any manifest, as where a
+    /// volume is not mounted: nobody has deleted what they held (R19).
+    fn replaced_roots(&mut self, listing: &Listing) -> Vec<Unlisted> {
+        let mut replaced = Vec::new();
+        for root in self.roots.paths() {
+            let Some(identity) = listing.directories.get(root) else {
+                continue;
+            };
+            if listing.files.iter().any(|file| file.path.starts_with(root)) {
+                self.filled.insert(root.clone(), *identity);
+            } else if self.filled.get(root).is_some_and(|was| was != identity) {
+                replaced.push(Unlisted {
+                    path: root.clone(),
+                    reason: "another directory, without manifests, is in its place".to_owned(),
+                });
+            }
+        }
+        replaced
     }
 
     /// Drops the files that have been gone for long enough.
@@ -255,8 +285,9 @@ impl Tree {
             .map(|(_, file)| file.held.as_ref())
             .collect::<Option<Vec<_>>>();
         let held = held.filter(|_| was_seen);
-        let message = format!("{} cannot be looked into: {reason}", path.display());
-        let remedy = "make it readable; until then what it held stays as it was last read";
+        let message = format!("{} cannot be read: {reason}", path.display());
+        let remedy = "put back what was there, or remove it inside the directory that the command \
+                      names; until then what it held stays as it was last read";
         UnreadableFile {
             place: start_of(&path.to_string_lossy().into()),
             problem: Problem::new(FieldPath::root(), ProblemCode::Unreadable, message, remedy),

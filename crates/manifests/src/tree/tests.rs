@@ -1,6 +1,9 @@
 //! What a tree of files says while files are broken, cut, moved and gone. Time is an argument.
 
-use std::{fs, os::unix::fs::symlink};
+use std::{
+    fs,
+    os::unix::{fs::symlink, net::UnixListener},
+};
 
 use proptest::prelude::*;
 use resources::snapshot::{AnyObject, Presence};
@@ -224,6 +227,85 @@ fn what_cannot_be_looked_at_is_pending() {
         all_found(&bench.at(12_000), ["a", "c"]),
         ["there", "pending"]
     );
+}
+
+#[test]
+fn what_takes_the_place_of_a_file_does_not_delete_it() {
+    for case in 0..4 {
+        let mut bench = Bench::new();
+        bench.write("a.yaml", &secret("a"));
+        bench.write("b.yaml", &secret("b"));
+        assert_eq!(found(&bench.at(0), "a"), "there");
+        let path = bench.path("a.yaml");
+        fs::remove_file(&path).expect("removed");
+        match case {
+            0 => drop(UnixListener::bind(&path).expect("bound")),
+            1 => symlink("nothing", &path).expect("linked"),
+            2 => symlink(".", &path).expect("linked"),
+            _ => {
+                fs::create_dir(&path).expect("created");
+                bench.write("a.yaml/c.yaml", &secret("c"));
+            }
+        }
+        for ms in [100, 5000] {
+            let snapshot = bench.at(ms);
+            let expected = ["pending", "there", "missing"];
+            assert_eq!(all_found(&snapshot, ["a", "b", "d"]), expected, "{case}");
+            assert_eq!(snapshot.unreadable_files.len(), 1, "{case}");
+        }
+        if case == 3 {
+            assert_eq!(found(&bench.at(5000), "c"), "there");
+            fs::remove_dir_all(&path).expect("removed");
+        } else {
+            fs::remove_file(&path).expect("removed");
+        }
+        assert_eq!(found(&bench.at(6000), "a"), "pending", "{case}");
+        let snapshot = bench.at(7000);
+        assert_eq!(all_found(&snapshot, ["a", "b"]), ["missing", "there"]);
+        assert_eq!(snapshot.unreadable_files, []);
+    }
+}
+
+#[test]
+fn a_link_to_nothing_may_hold_anything_at_first() {
+    let mut bench = Bench::new();
+    symlink("nothing", bench.path("a.yaml")).expect("linked");
+    let snapshot = bench.at(0);
+    assert_eq!(found(&snapshot, "a"), "pending");
+    assert_eq!(snapshot.unreadable_files.len(), 1);
+}
+
+#[test]
+fn a_named_directory_that_is_not_there_is_not_deleted() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let root = dir.path().join("root");
+    fs::create_dir(&root).expect("created");
+    let roots = Roots::open(std::slice::from_ref(&root), 1000).expect("there");
+    let tree = Tree::new(roots, Limits::default(), GRACE);
+    let begin = Instant::now();
+    let mut bench = Bench { dir, tree, begin };
+    bench.write("root/a.yaml", &secret("a"));
+    assert_eq!(found(&bench.at(0), "a"), "there");
+    fs::rename(&root, bench.path("away")).expect("renamed");
+    for ms in [100, 5000] {
+        let snapshot = bench.at(ms);
+        assert_eq!(all_found(&snapshot, ["a", "b"]), ["pending", "missing"]);
+        assert_eq!(snapshot.unreadable_files.len(), 1);
+    }
+    // An empty one in its place, as where a volume is not mounted, says nothing either.
+    fs::create_dir(&root).expect("created");
+    for ms in [6000, 9000] {
+        assert_eq!(found(&bench.at(ms), "a"), "pending");
+    }
+    fs::remove_dir(&root).expect("removed");
+    fs::rename(bench.path("away"), &root).expect("renamed");
+    let snapshot = bench.at(10_000);
+    assert_eq!(found(&snapshot, "a"), "there");
+    assert_eq!(snapshot.unreadable_files, []);
+    // What is deleted inside it is deleted.
+    fs::remove_file(root.join("a.yaml")).expect("removed");
+    assert_eq!(found(&bench.at(11_000), "a"), "pending");
+    assert_eq!(found(&bench.at(12_000), "a"), "missing");
 }
 
 #[test]
