@@ -332,7 +332,7 @@ fn killed_at_random(two_processes: bool, kills: u32) {
         world
             .place
             .write("churn.yaml", &guarded("churn", HOST, "/", &declared));
-        let pending = chance.below(4) == 0;
+        let pending = round > kills / 2 && chance.below(2) == 0;
         if pending {
             // Half a file: what it may declare is pending until it is whole again.
             world
@@ -345,23 +345,31 @@ fn killed_at_random(two_processes: bool, kills: u32) {
         world.start();
         serves_at_once(&world);
         if pending {
+            let mentioned = |wanted: bool| {
+                until("half a file is noticed, and its end", LIMIT, || {
+                    let status = world.status()?;
+                    let found = format!("{:?}", status.diagnostics).contains("half.yaml");
+                    if found == wanted {
+                        Ok(())
+                    } else {
+                        Err(format!("{status:#?}"))
+                    }
+                });
+            };
+            mentioned(true);
             world.place.remove("half.yaml");
+            mentioned(false);
         }
         world.converge(&declared, paths.len());
         histories["/"].in_force();
         if pending {
-            // What was lost might have been in that file: its grace did not run, and begins again.
-            world.wait_state("/lost", RouteState::Held, Some("lost"));
-            ages.extend(
-                world
-                    .ages()
-                    .into_iter()
-                    .flatten()
-                    .filter(|(path, _)| path == "/lost"),
-            );
+            // What was lost might have been in that file: its grace did not run, and begins again
+            // from when it is known not to be.
+            ages.remove("/lost");
         }
+        world.wait_state("/lost", RouteState::Held, Some("lost"));
         until("ages go on", LIMIT, || match world.ages()? {
-            now if now == ages => Ok(()),
+            now if ages.iter().all(|(path, age)| now.get(path) == Some(age)) => Ok(()),
             now => Err(format!(
                 "seed {seed}, round {round}: {now:#?}, not {ages:#?}"
             )),
