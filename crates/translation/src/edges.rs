@@ -173,7 +173,10 @@ fn load_balancer<'a>(references: &References<'a>, object: &'a Object<Service>) -
 fn hostports(wish: &mut Wish<'_>, hostports: &[String], at: &FieldPath, port: Option<&str>) {
     for (index, hostport) in hostports.iter().enumerate() {
         let field = at.item(index);
-        let (name, found) = hostport.rsplit_once(':').unwrap_or((hostport, HTTPS));
+        let (name, found) = hostport
+            .rsplit_once(':')
+            .filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()))
+            .unwrap_or((hostport, HTTPS));
         if port.is_some_and(|port| port != found) {
             let message = format!(
                 "{hostport} asks for port {found}, and an HTTPS edge answers on {HTTPS} only"
@@ -328,10 +331,20 @@ impl Route<'_, '_> {
             RouteMatchType::PathPrefix => MatchType::StringPrefix,
         };
         let field = at.member("match");
-        let Placed { place, fault } = place::place(match_type, path, false);
+        let Placed {
+            place,
+            fault,
+            is_guess,
+        } = place::place(match_type, path, false);
         let mut findings = Findings::default();
         if let Some(fault) = fault {
-            findings.push(fault_finding(site, &field, path, &place, &fault));
+            findings.push(fault_finding(
+                site,
+                &field,
+                path,
+                (&place, is_guess),
+                &fault,
+            ));
         }
         let backend = match backend {
             Some(group) => backend::of_labels(
@@ -357,6 +370,7 @@ impl Route<'_, '_> {
         };
         WishedRoute {
             place,
+            is_guess,
             field,
             is_default: false,
             judged: Rc::new(judged),

@@ -54,8 +54,9 @@ struct Candidate<'w, 'a> {
 /// Findings that concern every route of a host.
 struct HostFindings {
     demands: Demands,
-    /// Declarations that may have further paths on this host (R3), each with its reason.
-    unclear: Vec<(Option<ObjectRef>, Diagnostic)>,
+    /// Declarations that may have further paths on this host at or below a path (R3), each with
+    /// its reason.
+    unclear: Vec<(Option<ObjectRef>, String, Diagnostic)>,
 }
 
 impl Assembly<'_, '_> {
@@ -101,26 +102,40 @@ impl Assembly<'_, '_> {
             .extend_from_slice(&demands.findings.diagnostics);
         let mut unclear: Vec<_> = wishes
             .iter()
-            .filter(|wish| wish.hosts[host].unclear)
-            .map(|wish| {
-                let message = format!(
-                    "{} may have further paths on {host} that could not be read",
-                    wish.object
-                );
+            .flat_map(|wish| {
+                wish.hosts[host]
+                    .routes
+                    .iter()
+                    .map(move |route| (wish, route))
+            })
+            .filter(|(_, route)| route.is_guess)
+            .map(|(wish, route)| {
+                let below = route.place.path.clone();
+                let message = if below == "/" {
+                    format!(
+                        "{} may have further paths on {host} that could not be read",
+                        wish.object
+                    )
+                } else {
+                    format!(
+                        "{} has a path on {host} that could not be read and begins with {below}",
+                        wish.object
+                    )
+                };
                 let reason = wish.site().finding(
                     Code::NotReadYet,
                     &FieldPath::root(),
                     message,
                     "mend that object; until then nothing else opens or changes here",
                 );
-                (Some(wish.object.clone()), reason)
+                (Some(wish.object.clone()), below, reason)
             })
             .collect();
         unclear.extend(
             self.pending
                 .scanned
                 .get(host)
-                .map(|reason| (None, reason.clone())),
+                .map(|reason| (None, String::from("/"), reason.clone())),
         );
         let found = HostFindings { demands, unclear };
 
@@ -227,8 +242,13 @@ impl Assembly<'_, '_> {
             findings.absorb(found);
             self.diagnostics.extend_from_slice(&found.diagnostics);
         }
-        for (of, reason) in &host.unclear {
-            if of.as_ref() != Some(&wish.object) {
+        // Of the unclear declaration itself only what would otherwise open is held.
+        let sound = findings.verdict() == Verdict::Sound;
+        for (of, below, reason) in &host.unclear {
+            let may_answer = route.place.path.starts_with(below.as_str())
+                || route.place.path == below.trim_end_matches('/');
+            let own = of.as_ref() == Some(&wish.object);
+            if may_answer && !route.is_guess && (sound || !own) {
                 findings.push(reason.clone());
                 self.diagnostics.push(reason.clone());
             }

@@ -15,6 +15,7 @@ use resources::{
     problem::FieldPath,
     snapshot::{Object, ObjectKey, Presence},
 };
+use routing::path::PathProblem;
 
 use crate::{
     annotations::{self, HAND_OVER, Misuse, OWNER_LABEL},
@@ -22,14 +23,14 @@ use crate::{
     classes::{self, Standing},
     codes::Code,
     findings::{Findings, Site},
-    foreign_protection,
+    foreign_protection, host_text,
     module_sets::ModuleSets,
     options::ForeignProtection,
     place::{self, Fault, Placed},
     preflight::Judged,
     references::{References, annotation, not_read_yet, reference, spec},
     salvage,
-    wish::{Backend, Certificate, Wish, WishedRoute},
+    wish::{Backend, Certificate, Unread, Wish, WishedRoute},
 };
 
 /// What all Ingresses ask for, and the namespaces of those of which even that cannot be told.
@@ -227,6 +228,8 @@ impl Reader<'_, '_> {
                     "write the host, or delete the rule",
                 );
                 wish.findings.push(diagnostic);
+                // The host that it had may still be meant.
+                wish.unread = wish.unread.max(Unread::Paths);
                 continue;
             };
             let Some(host) = parse_host(wish, name, &host_at) else {
@@ -298,6 +301,7 @@ impl Reader<'_, '_> {
     fn everything(&self, field: &FieldPath) -> WishedRoute {
         WishedRoute {
             place: place::everything(),
+            is_guess: false,
             field: field.clone(),
             is_default: false,
             judged: Rc::clone(self.judged),
@@ -313,11 +317,21 @@ impl Reader<'_, '_> {
             PathType::Prefix => (MatchType::ElementPrefix, false),
             PathType::ImplementationSpecific => (MatchType::ElementPrefix, true),
         };
-        let Placed { place, fault } = place::place(match_type, written, expressions);
+        let Placed {
+            place,
+            fault,
+            is_guess,
+        } = place::place(match_type, written, expressions);
         let mut findings = Findings::default();
         let field = at.member("path");
         if let Some(fault) = fault {
-            findings.push(fault_finding(site, &field, written, &place, &fault));
+            findings.push(fault_finding(
+                site,
+                &field,
+                written,
+                (&place, is_guess),
+                &fault,
+            ));
         } else if written.is_empty() && path.path_type != PathType::ImplementationSpecific {
             let message = "this path is empty, which could mean any path or none";
             findings.push(site.finding(
@@ -329,6 +343,7 @@ impl Reader<'_, '_> {
         }
         WishedRoute {
             place,
+            is_guess,
             field,
             is_default: false,
             judged: Rc::clone(self.judged),
@@ -394,7 +409,11 @@ impl Reader<'_, '_> {
         let mut hosts = Vec::new();
         for (index, name) in entry.hosts.iter().enumerate() {
             let field = at.member("hosts").item(index);
-            let Some(listed) = parse_host(wish, name, &field) else {
+            // An entry claims nothing, so a host that cannot be read here takes nobody's place.
+            let before = wish.unread;
+            let listed = parse_host(wish, name, &field);
+            wish.unread = before;
+            let Some(listed) = listed else {
                 continue;
             };
             let meant: Vec<_> = wish
@@ -484,7 +503,9 @@ impl Reader<'_, '_> {
     }
 }
 
-/// A host, or a finding.
+/// A host. One that is none as written is a finding, and what is probably meant stands closed; if
+/// even that cannot be told it may be any host of the namespace. Either way what the object has at
+/// the edge is not taken for withdrawn (R3).
 pub(crate) fn parse_host(
     wish: &mut Wish<'_>,
     name: &str,
@@ -500,8 +521,32 @@ pub(crate) fn parse_host(
                 "write a name such as www.example.com, or *.example.com",
             );
             wish.findings.push(diagnostic);
-            None
+            let meant = host_text::meant(name);
+            let unread = if meant.is_some() {
+                Unread::Paths
+            } else {
+                Unread::Hosts
+            };
+            wish.unread = wish.unread.max(unread);
+            meant
         }
+    }
+}
+
+/// What mends a path.
+fn path_remedy(problem: PathProblem) -> &'static str {
+    match problem {
+        PathProblem::NotAbsolute => "begin it with /, without blanks before it",
+        PathProblem::TooLong => "write a shorter path",
+        PathProblem::Control => "take the control characters out",
+        PathProblem::Character => "write each of them as % and its bytes in UTF-8: %20 for a space",
+        PathProblem::Backslash | PathProblem::EncodedSlash => {
+            "write / where it separates, and choose another path where it does not"
+        }
+        PathProblem::Escape => "write %25 for a percent sign of its own",
+        PathProblem::NotUtf8 => "write the escapes of UTF-8",
+        PathProblem::AboveRoot => "write the path that the dots lead to",
+        PathProblem::Ambiguous => "write a path without them",
     }
 }
 
@@ -510,24 +555,24 @@ pub(crate) fn fault_finding(
     site: Site<'_>,
     field: &FieldPath,
     written: &str,
-    place: &model::place::Match,
+    (place, is_guess): (&model::place::Match, bool),
     fault: &Fault,
 ) -> Diagnostic {
+    let instead = if is_guess {
+        format!(
+            "{place} is kept for it, and until it is mended no other route there opens or changes"
+        )
+    } else {
+        format!("{place} stays closed in its place")
+    };
     match fault {
         Fault::Path(problem) => {
-            let message = format!(
-                "the path {written:?} cannot be matched: {problem}; {place} stays closed in its place"
-            );
-            site.finding(
-                Code::PathInvalid,
-                field,
-                message,
-                "write the path as it is after decoding, beginning with /",
-            )
+            let message = format!("the path {written:?} cannot be matched: {problem}; {instead}");
+            site.finding(Code::PathInvalid, field, message, path_remedy(*problem))
         }
         Fault::Expression => {
             let message = format!(
-                "the path {written:?} looks like an expression, and paths are literal here; {place} stays closed in its place"
+                "the path {written:?} looks like an expression, and paths are literal here; {instead}"
             );
             site.finding(
                 Code::PathExpression,

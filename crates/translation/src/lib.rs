@@ -27,6 +27,7 @@ pub mod digest;
 mod edges;
 mod findings;
 mod foreign_protection;
+mod host_text;
 mod hosts;
 mod ingress;
 mod module_sets;

@@ -55,7 +55,13 @@ impl Pending {
             .extend(unclear.into_iter().map(Unreadable::Namespace));
         for wish in wishes {
             match wish.unread {
-                Unread::Nothing => {}
+                // A path that could not be told may be one that it has at the edge.
+                Unread::Nothing => {
+                    let mut routes = wish.hosts.values().flat_map(|host| &host.routes);
+                    if routes.any(|route| route.is_guess) {
+                        pending.owners.insert(wish.object.clone());
+                    }
+                }
                 Unread::Paths => {
                     pending.owners.insert(wish.object.clone());
                 }

@@ -22,6 +22,8 @@ pub(crate) enum Fault {
 pub(crate) struct Placed {
     pub(crate) place: Match,
     pub(crate) fault: Option<Fault>,
+    /// Whether the path could not be told, only how it begins.
+    pub(crate) is_guess: bool,
 }
 
 /// Places a path. `expressions`: the path type leaves its meaning to the controller, so that an
@@ -37,6 +39,7 @@ pub(crate) fn place(match_type: MatchType, written: &str, expressions: bool) -> 
         return Placed {
             place,
             fault: Some(Fault::Expression),
+            is_guess: true,
         };
     }
     let written = if written.is_empty() { "/" } else { written };
@@ -48,20 +51,46 @@ pub(crate) fn place(match_type: MatchType, written: &str, expressions: bool) -> 
             Placed {
                 place,
                 fault: reserved.then_some(Fault::Reserved),
+                is_guess: false,
             }
         }
         Err(problem) => {
-            let staged = path::normalise_declared(&absolute);
+            let spelled = spelled(written);
+            let staged = path::normalise_declared(&spelled);
+            let is_guess = staged.is_err();
             let place = staged.map_or_else(
-                |_| Match::new(MatchType::StringPrefix, &path::literal_prefix(&absolute)),
+                |_| Match::new(MatchType::StringPrefix, &path::literal_prefix(&spelled)),
                 |normal| Match::new(match_type, &normal),
             );
             Placed {
                 place,
                 fault: Some(Fault::Path(problem)),
+                is_guess,
             }
         }
     }
+}
+
+/// A path as it was probably meant: absolute, without outer blanks, and with the characters
+/// escaped that browsers escape.
+fn spelled(written: &str) -> String {
+    let inner = written.trim_matches(|c: char| c.is_whitespace() || c.is_control());
+    let mut path = String::from("/");
+    for character in inner
+        .trim_start_matches('^')
+        .trim_start_matches('/')
+        .chars()
+    {
+        if character == ' ' || !character.is_ascii() {
+            let mut buffer = [0; 4];
+            for byte in character.encode_utf8(&mut buffer).bytes() {
+                path.push_str(&format!("%{byte:02X}"));
+            }
+        } else {
+            path.push(character);
+        }
+    }
+    path
 }
 
 /// Every path of a host.
@@ -76,7 +105,7 @@ mod tests {
     #[test]
     fn what_cannot_be_matched_is_staged_where_it_would_have_been() {
         let placed = |match_type, text, expressions| {
-            let Placed { place, fault } = place(match_type, text, expressions);
+            let Placed { place, fault, .. } = place(match_type, text, expressions);
             (place.to_string(), fault.is_some())
         };
         use MatchType::{ElementPrefix, Exact, StringPrefix};
@@ -111,6 +140,14 @@ mod tests {
         assert_eq!(
             placed(ElementPrefix, "/.portcullis/x", false),
             (String::from("prefix /.portcullis/x"), true)
+        );
+        assert_eq!(
+            placed(ElementPrefix, "/\u{e4}dmin", false),
+            (String::from("prefix /%C3%A4dmin"), true)
+        );
+        assert_eq!(
+            placed(Exact, " /admin\n", false),
+            (String::from("exact /admin"), true)
         );
         assert_eq!(
             placed(StringPrefix, "/.portcullisx", false),

@@ -2,10 +2,7 @@
 
 use std::rc::Rc;
 
-use model::{
-    host::HostPattern,
-    place::{Match, MatchType},
-};
+use model::{host::HostPattern, place::MatchType};
 use resources::{
     kinds::Kind,
     problem::FieldPath,
@@ -15,7 +12,8 @@ use resources::{
 use crate::{
     codes::Code,
     findings::Findings,
-    place,
+    host_text,
+    place::{self, Placed},
     preflight::Judged,
     wish::{Backend, Unread, Wish, WishedRoute},
 };
@@ -36,7 +34,10 @@ pub(crate) fn stage(wish: &mut Wish<'_>, undecodable: &Undecodable, judged: &Rc<
         wish.unread = Unread::Hosts;
     }
     for host in &salvaged.hosts {
-        let Ok(pattern) = HostPattern::parse(&host.host) else {
+        let Some(pattern) = HostPattern::parse(&host.host)
+            .ok()
+            .or_else(|| host_text::meant(&host.host))
+        else {
             wish.unread = Unread::Hosts;
             continue;
         };
@@ -49,11 +50,16 @@ pub(crate) fn stage(wish: &mut Wish<'_>, undecodable: &Undecodable, judged: &Rc<
             .iter()
             .map(|path| (salvaged_place(path, &kind), false));
         // What cannot be told may be any path: the whole host, behind what others declare there.
-        let rest = unclear.then(|| (place::everything(), true));
+        let everything = Placed {
+            place: place::everything(),
+            fault: None,
+            is_guess: true,
+        };
+        let rest = unclear.then_some((everything, true));
         let wished = wish.host(pattern, &FieldPath::root());
-        wished.unclear |= unclear;
-        let routes = places.chain(rest).map(|(place, is_default)| WishedRoute {
-            place,
+        let routes = places.chain(rest).map(|(placed, is_default)| WishedRoute {
+            place: placed.place,
+            is_guess: placed.is_guess,
             field: FieldPath::root(),
             is_default,
             judged: Rc::clone(judged),
@@ -79,7 +85,7 @@ pub(crate) fn stage(wish: &mut Wish<'_>, undecodable: &Undecodable, judged: &Rc<
 }
 
 /// Where a salvaged path stands. A path type that is none means the most that it could.
-fn salvaged_place(path: &SalvagedPath, kind: &str) -> Match {
+fn salvaged_place(path: &SalvagedPath, kind: &str) -> Placed {
     let (match_type, expressions) = match path.path_type.as_deref() {
         Some("Exact" | "exact_path") => (MatchType::Exact, false),
         Some("Prefix") => (MatchType::ElementPrefix, false),
@@ -87,5 +93,5 @@ fn salvaged_place(path: &SalvagedPath, kind: &str) -> Match {
         _ if kind == Kind::HttpsEdge.name() => (MatchType::StringPrefix, false),
         _ => (MatchType::ElementPrefix, true),
     };
-    place::place(match_type, &path.path, expressions).place
+    place::place(match_type, &path.path, expressions)
 }

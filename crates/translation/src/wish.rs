@@ -72,9 +72,6 @@ pub(crate) struct WishedHost {
     pub(crate) certificate: Certificate,
     /// What concerns every route of this host in this object.
     pub(crate) findings: Findings,
-    /// Whether further paths may be meant that could not be read: then nobody's routes of this
-    /// host may open or change (R3).
-    pub(crate) unclear: bool,
 }
 
 /// The certificate that a wish brings for a host.
@@ -91,6 +88,9 @@ pub(crate) enum Certificate {
 #[derive(Clone)]
 pub(crate) struct WishedRoute {
     pub(crate) place: Match,
+    /// Whether the path could not be told, only that it lies at or below `place`: then nobody's
+    /// routes there may open or change (R3), since they would answer in its stead.
+    pub(crate) is_guess: bool,
     /// Where the object names it.
     pub(crate) field: FieldPath,
     /// Whether it only answers where nobody else does (`defaultBackend`).
@@ -154,7 +154,6 @@ impl<'a> Wish<'a> {
             routes: Vec::new(),
             certificate: Certificate::None,
             findings: Findings::default(),
-            unclear: false,
         })
     }
 }
