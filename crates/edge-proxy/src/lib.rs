@@ -13,6 +13,8 @@ mod codec;
 mod connection;
 mod flight;
 mod forward;
+#[doc(hidden)]
+pub mod fuzz;
 mod listen;
 mod metrics;
 mod options;

@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 
 mod bench;
 mod borders;
+mod fuzz;
 mod run;
 mod test;
 mod tidy;
@@ -28,6 +29,12 @@ enum Chore {
     },
     /// Processor time of a request beside nginx, and of `check`; writes docs/performance.md.
     Bench,
+    /// Every fuzz target for some seconds; installs nightly Rust and cargo-fuzz where missing.
+    Fuzz {
+        /// How long each target runs
+        #[arg(long, default_value_t = 10)]
+        seconds: u32,
+    },
     /// Rewrite every generated file and every stored test result, for review as a diff.
     Rewrite,
 }
@@ -36,6 +43,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().chore {
         Chore::Test { all } => test::test(all),
         Chore::Bench => bench::bench(),
+        Chore::Fuzz { seconds } => fuzz::fuzz(seconds),
         Chore::Rewrite => test::rewrite(),
     };
     match outcome {

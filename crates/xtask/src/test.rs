@@ -48,7 +48,13 @@ pub(crate) fn test(all: bool) -> anyhow::Result<()> {
         &docs,
         &[("RUSTDOCFLAGS", "-D warnings")],
     )?;
-    run("tests", "cargo", &["test", "--workspace", "--no-fail-fast"])?;
+    let tests = ["test", "--workspace", "--no-fail-fast"];
+    let long: &[_] = if all {
+        &[("PORTCULLIS_LONG", "1")]
+    } else {
+        &[]
+    };
+    run_with("tests", "cargo", &tests, long)?;
     if all {
         slow()?;
     }
@@ -83,7 +89,17 @@ fn slow() -> anyhow::Result<()> {
         "dependencies",
         "cargo",
         &["deny", "check", "bans", "licenses", "sources"],
-    )
+    )?;
+    if !has("cargo-machete") {
+        say("installing cargo-machete (dependencies that nobody uses)");
+        run(
+            "install",
+            "cargo",
+            &["install", "--locked", "cargo-machete"],
+        )?;
+    }
+    run("unused dependencies", "cargo-machete", &["crates"])?;
+    crate::fuzz::fuzz(10)
 }
 
 fn peers() -> anyhow::Result<()> {
