@@ -11,7 +11,7 @@ use std::{
 
 use resources::{
     decode::{Source, decode},
-    kinds::{Class, Kind, classify},
+    kinds::{Class, Kind, classify, meant},
     position::{LineColumn, Origin, Place, Positions},
     problem::{FieldPath, Problem, ProblemCode},
     snapshot::{AnyObject, Finding, ObjectKey},
@@ -151,6 +151,10 @@ impl Reader<'_> {
         let kind = text("kind").or(typed.map(|(_, kind)| kind));
         let (Some(api_version), Some(kind)) = (api_version, kind) else {
             let problem = no_kind(node, problems);
+            if let Some(kind) = declaring_by_looks(node, api_version, kind) {
+                self.contents.has_remains = true;
+                return self.object(kind, node, vec![problem]);
+            }
             return if written("kind") {
                 self.part(node, problem)
             } else {
@@ -172,17 +176,19 @@ impl Reader<'_> {
                     self.finding(node, kind, problem);
                 }
             }
-            Err(problem) => match Kind::ALL
-                .into_iter()
-                .find(|known| known.name().eq_ignore_ascii_case(kind))
-            {
+            Err(problem) => match meant(kind) {
                 // It is meant for us and cannot be read: its hosts are staged closed (R3).
-                Some(kind) => self.object(
-                    kind,
-                    node,
-                    std::iter::once(problem).chain(problems).collect(),
-                ),
-                None => self.finding(node, kind, problem),
+                Some(Class::Read(known))
+                    if known.is_declaring() || known.name().eq_ignore_ascii_case(kind) =>
+                {
+                    let problems = std::iter::once(problem).chain(problems).collect();
+                    self.object(known, node, problems);
+                }
+                Some(Class::List) => {
+                    self.finding(node, kind, problem);
+                    self.list(node, problems, "v1", "List");
+                }
+                Some(Class::Read(_) | Class::Ignored) | None => self.finding(node, kind, problem),
             },
         }
     }
@@ -354,6 +360,12 @@ fn no_kind(node: &Node, problems: Vec<Problem>) -> Problem {
                     format!("the document has no {key}"),
                 ),
             };
+            if let (Some(Class::Read(known)), "apiVersion") =
+                (node.get("kind").and_then(Node::text).and_then(meant), key)
+            {
+                let remedy = format!("write apiVersion: {}", known.api_version());
+                return Problem::new(FieldPath::root().member(key), code, message, remedy);
+            }
             Problem::new(FieldPath::root().member(key), code, message, remedy)
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Text(_) | Value::List(_) => {
@@ -364,6 +376,43 @@ fn no_kind(node: &Node, problems: Vec<Problem>) -> Problem {
                 remedy,
             )
         }
+    }
+}
+
+/// The declaring kind that an object without `apiVersion` or `kind` most likely is: by the kind, or
+/// by fields that nothing else has, or by the group. It may hide a path from its neighbour (R3).
+fn declaring_by_looks(node: &Node, api_version: Option<&str>, kind: Option<&str>) -> Option<Kind> {
+    let spec = node.get("spec")?;
+    if let Some(Class::Read(kind)) = kind.and_then(meant) {
+        return kind.is_declaring().then_some(kind);
+    }
+    let has = |field| spec.get(field).is_some();
+    let has_rule = spec.get("rules").is_some_and(|rules| match &rules.value {
+        Value::List(rules) => rules
+            .iter()
+            .any(|rule| rule.get("host").is_some() || rule.get("http").is_some()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Text(_) | Value::Map(_) => false,
+    });
+    let group = api_version.map(|version| version.rsplit_once('/').map_or("", |(group, _)| group));
+    let group_has = |kind: Kind| group == Some(kind.group());
+    if has("hostports") {
+        Some(if has("routes") {
+            Kind::HttpsEdge
+        } else {
+            Kind::TlsEdge
+        })
+    } else if has("ingressClassName") || has("defaultBackend") || has_rule {
+        Some(Kind::Ingress)
+    } else if has("domain") {
+        Some(Kind::Domain)
+    } else if kind.is_some() {
+        None
+    } else if group_has(Kind::Ingress) && !has("controller") {
+        Some(Kind::Ingress)
+    } else {
+        // What is none of the group's other kinds.
+        let others = node.get("modules").is_some() || has("rules") || has("forwardsTo");
+        (group_has(Kind::HttpsEdge) && !others).then_some(Kind::HttpsEdge)
     }
 }
 

@@ -212,28 +212,30 @@ pub enum Class {
 /// What a document of this `apiVersion` and `kind` is.
 ///
 /// # Errors
-/// A kind of a group ending in `ngrok.com` that is not ours, or one of the read kinds under
-/// another version, or under a group that it once had or is likely meant for: ignoring these
-/// would drop a protection or a whole declaration in silence.
+/// A kind of a group ending in `ngrok.com` that is not ours; a misspelt kind in a group that is
+/// read; one of the read kinds under another version, or under a group that it once had or is
+/// likely meant for: ignoring these would drop a protection or a whole declaration in silence.
 pub fn classify(api_version: &str, kind: &str) -> Result<Class, Problem> {
     let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
     if (api_version, kind) == ("v1", "List") {
         return Ok(Class::List);
     }
     let ngrok = group == "ngrok.com" || group.ends_with(".ngrok.com");
+    // `Domain` and `Tunnel` are words that other groups use too, so a kind is only suspicious in a
+    // group that is read, was once, or is written nearly like one.
+    let ours = ngrok
+        || group == "extensions"
+        || Kind::ALL.iter().any(|known| known.group() == group)
+        || suggestion::nearest(group, Kind::ALL.into_iter().map(Kind::group)).is_some();
     let known = Kind::ALL.into_iter().find(|known| known.name() == kind);
     match known {
         Some(known) if known.group() == group && known.version() == version => {
             Ok(Class::Read(known))
         }
-        // `Ingress` lived in two groups before its present one; `Domain` and `Tunnel` are words that
-        // other groups use too, so there only our own groups are suspicious.
-        Some(known)
-            if known.group() == group
-                || ngrok
-                || (known == Kind::Ingress && group == "extensions") =>
-        {
-            Err(wrong_version(api_version, known))
+        Some(known) if ours => Err(wrong_version(api_version, known)),
+        // Whoever writes it means hosts, but for the groups that have one of their own.
+        _ if !ours && kind.eq_ignore_ascii_case("Ingress") && !OTHER_INGRESSES.contains(&group) => {
+            Err(wrong_version(api_version, Kind::Ingress))
         }
         Some(_) => Ok(Class::Ignored),
         // A list of one kind, as `kubectl get` once wrote it.
@@ -243,16 +245,30 @@ pub fn classify(api_version: &str, kind: &str) -> Result<Class, Problem> {
         {
             Ok(Class::List)
         }
-        // `kind: ingress`: an API server would not know it either.
-        None if ngrok
-            || Kind::ALL
-                .iter()
-                .any(|k| k.group() == group && k.name().eq_ignore_ascii_case(kind)) =>
-        {
-            Err(unknown_kind(api_version, kind))
-        }
+        // `kind: ingress`, `kind: Ingresss`: an API server would not know them either.
+        None if ngrok || (ours && is_slip(group, kind)) => Err(unknown_kind(api_version, kind)),
         None => Ok(Class::Ignored),
     }
+}
+
+/// Groups with an `Ingress` that declares nothing here.
+const OTHER_INGRESSES: [&str; 2] = ["config.openshift.io", "networking.internal.knative.dev"];
+
+/// Whether a kind is nearly one that this group has, or one that declares hosts.
+fn is_slip(group: &str, kind: &str) -> bool {
+    match meant(kind) {
+        Some(Class::Read(known)) => known.group() == group || known.is_declaring(),
+        Some(Class::List) => group.is_empty(),
+        Some(Class::Ignored) | None => false,
+    }
+}
+
+/// What a kind that is not known was probably meant to be.
+#[must_use]
+pub fn meant(kind: &str) -> Option<Class> {
+    let near = suggestion::nearest(kind, Kind::ALL.into_iter().map(Kind::name).chain(["List"]))?;
+    let known = Kind::ALL.into_iter().find(|known| known.name() == near);
+    Some(known.map_or(Class::List, Class::Read))
 }
 
 fn is_read(api_version: &str, kind: &str) -> bool {
@@ -275,7 +291,9 @@ fn unknown_kind(api_version: &str, kind: &str) -> Problem {
     let custom = Kind::ALL
         .into_iter()
         .filter(|known| known.is_custom() || known.group() == group);
-    let remedy = match suggestion::nearest(kind, custom.clone().map(Kind::name)) {
+    let candidates = custom.clone().chain([Kind::Ingress]).map(Kind::name);
+    let list = group.is_empty().then_some("List");
+    let remedy = match suggestion::nearest(kind, candidates.chain(list)) {
         Some(near) => format!("did you mean {near}?"),
         None => format!(
             "the kinds are {}",

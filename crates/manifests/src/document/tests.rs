@@ -310,3 +310,82 @@ fn objects_are_as_old_as_they_stand() {
         .collect();
     assert_eq!(ages, [7 << 32, (7 << 32) + 1]);
 }
+
+#[test]
+fn hosts_of_what_only_looks_like_a_declaration_are_staged_closed() {
+    let rules = "spec: {rules: [{host: a.example.com, http: {paths: [{path: /admin}]}}]}\n";
+    let edge = "spec: {hostports: ['a.example.com:443'], routes: []}\n";
+    for (head, body, kind) in [
+        (
+            "apiVersion: networking.k8s.io/v1\nkind: Ingresss\n",
+            rules,
+            Kind::Ingress,
+        ),
+        ("apiVersion: v1\nkind: Ingress\n", rules, Kind::Ingress),
+        (
+            "apiVersion: example.com/v1\nkind: ingress\n",
+            rules,
+            Kind::Ingress,
+        ),
+        (
+            "apiVersion: ingress.k8s.ngrok.com/v1alpha1\nkind: HTTPEdge\n",
+            edge,
+            Kind::HttpsEdge,
+        ),
+        ("kind: Ingress\n", rules, Kind::Ingress),
+        ("kind: Thing\n", rules, Kind::Ingress),
+        ("apiVersion: networking.k8s.io/v1\n", rules, Kind::Ingress),
+        ("apiVersion: 1\nkind: 1\n", rules, Kind::Ingress),
+        ("", rules, Kind::Ingress),
+        ("", edge, Kind::HttpsEdge),
+        ("", "spec: {domain: a.example.com}\n", Kind::Domain),
+        (
+            "apiVersion: networking.k8s.io/v1\n",
+            "spec: {}\n",
+            Kind::Ingress,
+        ),
+        (
+            "apiVersion: ingress.k8s.ngrok.com/v1alpha1\n",
+            "spec: {}\n",
+            Kind::HttpsEdge,
+        ),
+    ] {
+        let text = format!("{head}metadata: {{name: web}}\n{body}");
+        let contents = read(&"a.yaml".into(), text.as_bytes(), 100, &Limits::default());
+        let [object] = contents.objects.as_slice() else {
+            panic!("{text}: {:?}", contents.findings)
+        };
+        assert_eq!(
+            (object.kind(), object.key().name.as_str()),
+            (kind, "web"),
+            "{text}"
+        );
+        let undecodable = match object {
+            AnyObject::Ingress(object) => object.value.as_ref().expect_err(&text),
+            AnyObject::HttpsEdge(object) => object.value.as_ref().expect_err(&text),
+            AnyObject::Domain(object) => object.value.as_ref().expect_err(&text),
+            _ => panic!("{text}"),
+        };
+        let hosts: Vec<_> = undecodable
+            .salvaged
+            .hosts
+            .iter()
+            .map(|h| h.host.as_str())
+            .collect();
+        if body == "spec: {}\n" {
+            assert!(
+                undecodable.salvaged.hosts_unreadable || head.contains("networking"),
+                "{text}"
+            );
+        } else {
+            assert_eq!(hosts, ["a.example.com"], "{text}");
+        }
+    }
+    check(
+        "kind: Lists\napiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Secret\n  metadata: {name: a}\n",
+        &[
+            "Secret default/a",
+            "1:1 finding Lists kind: unknown-kind: there is no kind Lists in v1 that this controller handles (did you mean List?)",
+        ],
+    );
+}

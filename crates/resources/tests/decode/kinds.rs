@@ -22,6 +22,15 @@ fn other_groups_are_ignored() {
     for (api_version, kind) in [
         ("apps/v1", "Deployment"),
         ("v1", "Pod"),
+        ("v1", "Node"),
+        ("v1", "Event"),
+        ("v1", "Endpoints"),
+        ("v1", "ServiceAccount"),
+        ("v1", "LimitRange"),
+        ("networking.k8s.io/v1", "IPAddress"),
+        ("networking.k8s.io/v1", "ServiceCIDR"),
+        ("extensions/v1beta1", "Deployment"),
+        ("metrics.k8s.io/v1", "Domain"),
         ("networking.k8s.io/v1", "NetworkPolicy"),
         ("serving.knative.dev/v1", "Service"),
         ("config.openshift.io/v1", "Ingress"),
@@ -92,6 +101,39 @@ fn what_is_meant_for_us_is_never_ignored() {
             "ingress",
             "kind: unknown-kind: there is no kind ingress in networking.k8s.io/v1 that this controller handles \
              (did you mean Ingress?)",
+        ),
+        (
+            "networking.k8s.io/v1",
+            "Ingresss",
+            "kind: unknown-kind: there is no kind Ingresss in networking.k8s.io/v1 that this controller handles \
+             (did you mean Ingress?)",
+        ),
+        (
+            "v1",
+            "Ingress",
+            "apiVersion: wrong-version: there is no Ingress in v1 (write apiVersion: networking.k8s.io/v1)",
+        ),
+        (
+            "networking.k8s.io",
+            "Ingres",
+            "kind: unknown-kind: there is no kind Ingres in networking.k8s.io that this controller handles \
+             (did you mean Ingress?)",
+        ),
+        (
+            "example.com/v1",
+            "ingress",
+            "apiVersion: wrong-version: there is no Ingress in example.com/v1 (write apiVersion: networking.k8s.io/v1)",
+        ),
+        (
+            "ingress.k8s.ngrok.co/v1alpha1",
+            "HTTPSEdge",
+            "apiVersion: wrong-version: there is no HTTPSEdge in ingress.k8s.ngrok.co/v1alpha1 \
+             (write apiVersion: ingress.k8s.ngrok.com/v1alpha1)",
+        ),
+        (
+            "v1",
+            "Lists",
+            "kind: unknown-kind: there is no kind Lists in v1 that this controller handles (did you mean List?)",
         ),
     ] {
         let problem = classify(api_version, kind).expect_err("it is refused");
