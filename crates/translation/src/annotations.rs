@@ -100,6 +100,9 @@ const RETIRED: &[(&str, &str)] = &[
     ),
 ];
 
+/// Names too general to be ours when they stand alone, without a prefix.
+const GENERAL: [&str; 5] = ["domain", "url", "bindings", "description", "metadata"];
+
 /// What is wrong with an annotation of ours.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Misuse {
@@ -114,8 +117,44 @@ pub(crate) fn judge(key: &str) -> Option<Misuse> {
     if KNOWN.contains(&key) {
         return None;
     }
-    let (prefix, name) = key.split_once('/')?;
-    if !is_ours(prefix) {
+    // As if every separator were a dot: `k8s.ngrok.com.modules` is `k8s.ngrok.com/modules`.
+    let dotted = key.to_ascii_lowercase().replace(['/', '_', ':'], ".");
+    if let Some(meant) = KNOWN.into_iter().find(|known| {
+        let known = known.replace('/', ".");
+        distance(&dotted, &known) <= 3
+    }) {
+        let retired = key.split_once('/').is_some_and(|(prefix, name)| {
+            is_ours(prefix) && RETIRED.iter().any(|(pattern, _)| *pattern == name)
+        });
+        if !retired {
+            return Some(Misuse::Unknown(Some(meant)));
+        }
+    }
+    let (prefix, name) = match key.split_once('/') {
+        Some((prefix, name)) => (prefix.to_ascii_lowercase(), name),
+        None => {
+            if let Some(meant) = KNOWN
+                .into_iter()
+                .find(|known| distance(&dotted, bare(known)) <= 1)
+            {
+                return Some(Misuse::Unknown(Some(meant)));
+            }
+            let ours = ["k8s.ngrok.com.", "ngrok.com.", "portcullis.dev."]
+                .into_iter()
+                .find(|ours| dotted.starts_with(ours));
+            match ours.and_then(|ours| Some((ours, key.get(ours.len()..)?))) {
+                Some((ours, name)) => (ours.trim_end_matches('.').to_owned(), name),
+                None if GENERAL.contains(&key) => return None,
+                None => {
+                    return RETIRED
+                        .iter()
+                        .find(|(pattern, _)| *pattern == key)
+                        .map(|(_, remedy)| Misuse::Retired(remedy));
+                }
+            }
+        }
+    };
+    if !is_ours(&prefix) {
         return None;
     }
     let fits = |pattern: &str| {
@@ -128,15 +167,31 @@ pub(crate) fn judge(key: &str) -> Option<Misuse> {
     }
     let nearest = KNOWN
         .into_iter()
-        .map(|known| {
-            (
-                distance(name, known.split_once('/').map_or(known, |(_, name)| name)),
-                known,
-            )
-        })
+        .map(|known| (distance(name, bare(known)), known))
         .min()
         .filter(|(distance, known)| *distance <= 3 && *distance < known.len() / 3);
     Some(Misuse::Unknown(nearest.map(|(_, known)| known)))
+}
+
+/// Judges the key of a label on an Ingress: a label protects nothing, so one that would as an
+/// annotation is a mistake.
+pub(crate) fn judge_label(key: &str) -> Option<&'static str> {
+    if let Some(known) = KNOWN.into_iter().find(|known| *known == key) {
+        return Some(known);
+    }
+    // Bare names are common as labels and mean other things.
+    if !key.contains(['/', '.']) || UPSTREAM_LABELS.contains(&key) {
+        return None;
+    }
+    match judge(key)? {
+        Misuse::Unknown(meant) => meant,
+        Misuse::Retired(_) => None,
+    }
+}
+
+/// A key without its prefix.
+fn bare(key: &str) -> &str {
+    key.split_once('/').map_or(key, |(_, name)| name)
 }
 
 /// Whether a prefix is ours or meant to be.
@@ -175,7 +230,38 @@ mod tests {
         assert_eq!(judge("k8s.ngrok.com/modules"), None);
         assert_eq!(judge("kubernetes.io/ingress.class"), None);
         assert_eq!(judge("example.com/modules"), None);
-        assert_eq!(judge("modules"), None);
+        for misspelt in [
+            "modules",
+            "module",
+            "k8s.ngrok.com.modules",
+            "k8s.ngrok.com/modules/",
+            "K8s.Ngrok.com/Modules",
+            "k8s-ngrok-com/modules",
+            "k8s.ngrok.com_modules",
+            "k8s/ngrok.com/modules",
+        ] {
+            assert_eq!(
+                judge(misspelt),
+                Some(Misuse::Unknown(Some(MODULES))),
+                "{misspelt}"
+            );
+        }
+        assert_eq!(
+            judge("traffic-policy"),
+            Some(Misuse::Unknown(Some(TRAFFIC_POLICY)))
+        );
+        assert!(matches!(judge("ip-policies"), Some(Misuse::Retired(_))));
+        for fine in [
+            "description",
+            "metadata",
+            "kubectl.kubernetes.io/last-applied-configuration",
+        ] {
+            assert_eq!(judge(fine), None, "{fine}");
+        }
+        assert_eq!(judge_label("k8s.ngrok.com/modules"), Some(MODULES));
+        assert_eq!(judge_label("k8s.ngrok.com.modules"), Some(MODULES));
+        assert_eq!(judge_label("app.kubernetes.io/name"), None);
+        assert_eq!(judge_label(UPSTREAM_LABELS[1]), None);
         assert_eq!(
             judge("k8s.ngrok.com/module"),
             Some(Misuse::Unknown(Some(MODULES)))

@@ -186,8 +186,8 @@ fn lost(findings: &mut Findings, site: Site<'_>, class: &ObjectRef) {
     let diagnostic = site.finding(
         Code::ClassMissing,
         &spec("ingressClassName"),
-        format!("{class} is gone, so that it is not known any more whose this Ingress is"),
-        "create it again, or name another class",
+        format!("{class} does not exist, so it is not known whose this Ingress is"),
+        "create it, or name another class",
     );
     findings.push_missing(class.clone(), diagnostic);
 }

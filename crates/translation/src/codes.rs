@@ -42,7 +42,7 @@ codes! {
     // What is handled at all.
     NotHandled = "not-handled", Notice, "An Ingress is of no class that is served here; nothing of it is.";
     LegacyClass = "legacy-class-annotation", Invalid, "An Ingress names its class by the retired annotation kubernetes.io/ingress.class.";
-    ClassMissing = "ingress-class-missing", Missing, "The IngressClass of an Ingress that has been served is gone.";
+    ClassMissing = "ingress-class-missing", Missing, "The IngressClass of an Ingress that has been served does not exist.";
     NotReadYet = "not-read-yet", Pending, "An object that is needed has not been read yet, or could not be.";
     Unreadable = "hosts-unreadable", Invalid, "An object does not decode, and not all of its hosts and paths could be made out.";
     FileUnreadable = "file-unreadable", Pending, "A file cannot be read as manifests; what it held is pending.";

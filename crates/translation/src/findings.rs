@@ -36,8 +36,8 @@ impl Site<'_> {
             code: code.name().to_owned(),
             severity: code.severity(),
             cause: code.cause(),
-            message: message.into(),
-            remedy: remedy.into(),
+            message: shown(&message.into()),
+            remedy: shown(&remedy.into()),
         }
     }
 
@@ -56,10 +56,35 @@ impl Site<'_> {
             code: code.name().to_owned(),
             severity: Severity::Error,
             cause: Cause::Invalid,
-            message: message.clone(),
-            remedy: remedy.clone(),
+            message: shown(message),
+            remedy: shown(remedy),
         }
     }
+}
+
+/// Most characters of one word of a message: a user's value may be much longer.
+const WORD_CHARS_MAX: usize = 120;
+/// Most characters of a message.
+const MESSAGE_CHARS_MAX: usize = 2000;
+
+/// A text with its long words cut, so that a user's value cannot bury what is said about it.
+fn shown(text: &str) -> String {
+    let cut = |text: &str, most: usize| match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    };
+    let words: Vec<String> = text
+        .split(' ')
+        .map(|word| {
+            let short = cut(word, WORD_CHARS_MAX);
+            match word.strip_suffix(':').unwrap_or(word).chars().next_back() {
+                // The closing quote stays where there was one.
+                Some('"') if short.len() < word.len() => format!("{short}\""),
+                _ => short,
+            }
+        })
+        .collect();
+    cut(&words.join(" "), MESSAGE_CHARS_MAX)
 }
 
 fn position(origin: &Origin, field: &FieldPath) -> Option<Position> {
@@ -124,5 +149,20 @@ impl Findings {
             }
         }
         verdict
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_values_are_shown_short() {
+        assert_eq!(shown("the path \"/a\" is long"), "the path \"/a\" is long");
+        let long = "ä".repeat(5000);
+        let text = shown(&format!("the path \"{long}\" cannot be matched"));
+        assert!(text.chars().count() < 180, "{text}");
+        assert!(text.ends_with("ä…\" cannot be matched"), "{text}");
+        assert!(shown(&"a ".repeat(5000)).chars().count() <= MESSAGE_CHARS_MAX + 1);
     }
 }

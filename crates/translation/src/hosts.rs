@@ -200,7 +200,12 @@ impl Assembly<'_, '_> {
         for (index, loser) in candidates.iter().enumerate() {
             if index != chosen {
                 let winner = &candidates[chosen];
-                let message = if loser.wish.object == winner.wish.object {
+                let message = if winner.route.field.as_str().is_empty() {
+                    format!(
+                        "{place} on {host} is declared twice by {}",
+                        winner.wish.object
+                    )
+                } else if loser.wish.object == winner.wish.object {
                     format!(
                         "{place} on {host} is declared twice here; {} is used",
                         winner.route.field

@@ -15,7 +15,6 @@ use resources::{
     problem::FieldPath,
     snapshot::{Object, ObjectKey, Presence},
 };
-use routing::path::PathProblem;
 
 use crate::{
     annotations::{self, HAND_OVER, Misuse, OWNER_LABEL},
@@ -71,6 +70,17 @@ fn wish<'a>(
     let mut wish = Wish::new(Kind::Ingress, object);
     wish.findings = findings;
     judge_annotations(references, &mut wish, &object.annotations);
+    for key in object.labels.keys() {
+        if let Some(meant) = annotations::judge_label(key) {
+            wish.may_restrict = true;
+            let message = format!("the label {key} has no effect: labels protect nothing");
+            let remedy = format!("write {meant} under metadata.annotations, or delete the label");
+            let field = FieldPath::from("metadata.labels");
+            let code = Code::AnnotationUnknown;
+            let finding = wish.site().finding(code, &field, message, remedy);
+            wish.findings.push(finding);
+        }
+    }
     let judged = sets.of(&mut wish, &object.annotations);
     match &object.value {
         Ok(ingress) => {
@@ -533,23 +543,6 @@ pub(crate) fn parse_host(
     }
 }
 
-/// What mends a path.
-fn path_remedy(problem: PathProblem) -> &'static str {
-    match problem {
-        PathProblem::NotAbsolute => "begin it with /, without blanks before it",
-        PathProblem::TooLong => "write a shorter path",
-        PathProblem::Control => "take the control characters out",
-        PathProblem::Character => "write each of them as % and its bytes in UTF-8: %20 for a space",
-        PathProblem::Backslash | PathProblem::EncodedSlash => {
-            "write / where it separates, and choose another path where it does not"
-        }
-        PathProblem::Escape => "write %25 for a percent sign of its own",
-        PathProblem::NotUtf8 => "write the escapes of UTF-8",
-        PathProblem::AboveRoot => "write the path that the dots lead to",
-        PathProblem::Ambiguous => "write a path without them",
-    }
-}
-
 /// Why a path stays closed, and what stands closed in its place.
 pub(crate) fn fault_finding(
     site: Site<'_>,
@@ -568,7 +561,7 @@ pub(crate) fn fault_finding(
     match fault {
         Fault::Path(problem) => {
             let message = format!("the path {written:?} cannot be matched: {problem}; {instead}");
-            site.finding(Code::PathInvalid, field, message, path_remedy(*problem))
+            site.finding(Code::PathInvalid, field, message, place::remedy(*problem))
         }
         Fault::Expression => {
             let message = format!(

@@ -150,6 +150,9 @@ impl Refusal {
                 };
                 let remedy = if *undeclared {
                     format!("nothing declares it any more: wait for --host-release, or run `portcullis domains release {owned}`")
+                } else if host.owns(owned) && host != owned {
+                    // Assigning would hand over the host below, which is not what is asked for.
+                    format!("declare the hosts themselves instead of {host}, or let the namespace {by} declare {host}")
                 } else {
                     format!("declare another host, or have it given to this namespace: `portcullis domains assign {owned} {namespace}`")
                 };

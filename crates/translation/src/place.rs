@@ -93,6 +93,24 @@ fn spelled(written: &str) -> String {
     path
 }
 
+/// What mends a path.
+pub(crate) fn remedy(problem: path::PathProblem) -> &'static str {
+    use path::PathProblem;
+    match problem {
+        PathProblem::NotAbsolute => "begin it with /, without blanks before it",
+        PathProblem::TooLong => "write a shorter path",
+        PathProblem::Control => "take the control characters out",
+        PathProblem::Character => "write each of them as % and its bytes in UTF-8: %20 for a space",
+        PathProblem::Backslash | PathProblem::EncodedSlash => {
+            "write / where it separates, and choose another path where it does not"
+        }
+        PathProblem::Escape => "write %25 for a percent sign of its own",
+        PathProblem::NotUtf8 => "write the escapes of UTF-8",
+        PathProblem::AboveRoot => "write the path that the dots lead to",
+        PathProblem::Ambiguous => "write a path without them",
+    }
+}
+
 /// Every path of a host.
 pub(crate) fn everything() -> Match {
     Match::new(MatchType::ElementPrefix, "/")
