@@ -1,6 +1,6 @@
 //! What is wrong with one object in itself.
 
-use std::fmt;
+use std::{cmp::Ordering, fmt};
 
 /// The place of a field in an object, as Kubernetes writes it: `spec.rules[0].host`,
 /// `metadata.annotations[k8s.ngrok.com/modules]`; empty for the object as a whole.
@@ -192,10 +192,35 @@ impl Problem {
         Self {
             path,
             code,
-            message: message.into(),
-            remedy: remedy.into(),
+            message: shortened(message.into()),
+            remedy: shortened(remedy.into()),
         }
     }
+}
+
+/// More letters of one word help nobody: it was written by a user, and may fill a terminal.
+const WORD_MAX: usize = 120;
+
+/// A text whose words are cut where they are too long.
+fn shortened(text: String) -> String {
+    if text.len() <= WORD_MAX {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut length = 0;
+    for letter in text.chars() {
+        length = if letter.is_whitespace() {
+            0
+        } else {
+            length + 1
+        };
+        match length.cmp(&(WORD_MAX + 1)) {
+            Ordering::Less => out.push(letter),
+            Ordering::Equal => out.push('…'),
+            Ordering::Greater => {}
+        }
+    }
+    out
 }
 
 impl fmt::Display for Problem {
@@ -205,5 +230,18 @@ impl fmt::Display for Problem {
             write!(f, " ({})", self.remedy)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_words_of_users_are_cut() {
+        let message = format!("there is no kind {} here", "é".repeat(100_000));
+        let problem = Problem::new(FieldPath::root(), ProblemCode::UnknownKind, message, "");
+        let expected = format!("there is no kind {}… here", "é".repeat(120));
+        assert_eq!(problem.message, expected);
     }
 }

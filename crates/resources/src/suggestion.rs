@@ -20,7 +20,7 @@ pub(crate) struct Advice<'a> {
 
 /// Mistakes that everybody makes: (a field that the object does have, the unknown name without
 /// case, hyphens and underscores, what to do).
-const WELL_KNOWN: [(&str, &str, &str); 18] = [
+const WELL_KNOWN: [(&str, &str, &str); 19] = [
     (
         "modules",
         "spec",
@@ -32,6 +32,7 @@ const WELL_KNOWN: [(&str, &str, &str); 18] = [
     ("policies", "denycidrs", IN_POLICY),
     ("policies", "cidrs", IN_POLICY),
     ("policies", "rules", IN_POLICY),
+    ("policies", "policy", "did you mean policies?"),
     ("policies", "ippolicies", "did you mean policies?"),
     ("emailDomains", "allowdomains", "did you mean emailDomains?"),
     (
@@ -172,6 +173,10 @@ fn elsewhere(path: &FieldPath, name: &str, whole: &Node) -> Option<String> {
             | Form::Anything
             | Form::Nothing => {}
         }
+    }
+    // A switch belongs to what it stands in, not to whatever else has one.
+    if folded(name) == "enabled" {
+        return None;
     }
     let mut found = Vec::new();
     search(whole, "", name, &mut found);

@@ -191,6 +191,16 @@ fn ip_restrictions() {
             "modules.ipRestriction.policies: wrong-type: a list is needed here, not a text (write a list, with a hyphen before each entry)",
         ],
     );
+    let unknown = |name: &str| {
+        let content = json!({"modules": {"ipRestriction": {"policies": ["office"], name: true}}});
+        crate::decoded(NgrokModuleSet, crate::document(NgrokModuleSet, &content))
+            .expect_err("it is refused")
+            .problems[0]
+            .remedy
+            .clone()
+    };
+    assert_eq!(unknown("policy"), "did you mean policies?");
+    assert!(!unknown("enabled").contains("compression"));
     wrong(
         &json!({"ipRestriction": {"allowCidrs": ["10.0.0.0/8"]}}),
         &[
