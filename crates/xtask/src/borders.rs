@@ -77,7 +77,6 @@ const BORDERS: &[Border] = &[
             "model",
             "plan",
             "resources",
-            "routing",
             "telemetry",
             "translation",
         ],
