@@ -154,7 +154,7 @@ pub const HOP_BY_HOP: Names<9> = Names::new([
 ]);
 
 /// Names that say what only the edge may say.
-pub const FORGED: Names<46> = Names::new([
+pub const FORGED: Names<69> = Names::new([
     // Where the request came from.
     "forwarded", // RFC 7239
     "client-ip",
@@ -197,6 +197,20 @@ pub const FORGED: Names<46> = Names::new([
     "x-username",
     "x-user-name",
     "x-user-email",
+    "x-email",
+    "x-group",
+    "x-groups",
+    "x-role",
+    "x-roles",
+    "x-user-group",
+    "x-user-groups",
+    "x-user-role",
+    "x-user-roles",
+    "x-principal",
+    "x-subject",
+    "x-token-subject",
+    "x-authenticated",
+    "auth-user",
     "x-credential-identifier", // Kong
     "x-anonymous-consumer",
     "x-jwt-assertion",
@@ -204,30 +218,41 @@ pub const FORGED: Names<46> = Names::new([
     "x-endpoint-api-userinfo",   // Google Cloud Endpoints
     "x-apigateway-api-userinfo", // Google API Gateway
     "ct-remote-user",            // ClearTrust
+    // Which certificate the client showed.
+    "x-client-verify",
+    "x-client-dn",
+    "x-client-s-dn",
+    "x-client-i-dn",
+    "x-client-subject",
+    "x-client-subject-dn",
+    "x-client-issuer-dn",
+    "x-client-serial",
+    "x-client-fingerprint",
     // The edge's own.
     "x-request-id",
 ]);
 
 /// Families of such names.
-pub const FORGED_PREFIXES: Prefixes<58> = Prefixes::new([
+pub const FORGED_PREFIXES: Prefixes<59> = Prefixes::new([
     // Where the request came from, and which URL is meant.
-    "x-forward", // x-forwarded-for, -host, -proto, -port, -prefix, -user, -client-cert, …
-    "x-original-", // x-original-url, -uri, -method, -host, -forwarded-for
-    "x-rewrite-", // x-rewrite-url
-    "x-accel-",  // nginx
-    "x-arr-",    // IIS
-    "x-envoy-",  // Envoy: x-envoy-original-path, -external-address
+    "forwarded-",    // forwarded-for, -host, -proto
+    "x-forward",     // x-forwarded-for, -host, -proto, -port, -prefix, -user, -client-cert, …
+    "x-original-",   // x-original-url, -uri, -method, -host, -forwarded-for
+    "x-rewrite-",    // x-rewrite-url
+    "x-accel-",      // nginx
+    "x-arr-",        // IIS
+    "x-envoy-",      // Envoy: x-envoy-original-path, -external-address
     "x-middleware-", // Next.js
-    "x-proxy-",  // x-proxy-user, -url
-    "x-remote-", // x-remote-addr, -ip; -user, -group, -extra-… (Kubernetes)
-    "x-appengine-", // Google App Engine
-    "x-azure-",  // Azure Front Door
-    "x-vercel-", // Vercel
-    "cf-",       // Cloudflare: cf-connecting-ip, cf-access-…
-    "fastly-",   // Fastly
-    "fly-",      // Fly
-    "proxy",     // httpoxy's `Proxy`, proxy-authorization, proxy-client-ip
-    "wl-proxy-", // WebLogic
+    "x-proxy-",      // x-proxy-user, -url
+    "x-remote-",     // x-remote-addr, -ip; -user, -group, -extra-… (Kubernetes)
+    "x-appengine-",  // Google App Engine
+    "x-azure-",      // Azure Front Door
+    "x-vercel-",     // Vercel
+    "cf-",           // Cloudflare: cf-connecting-ip, cf-access-…
+    "fastly-",       // Fastly
+    "fly-",          // Fly
+    "proxy",         // httpoxy's `Proxy`, proxy-authorization, proxy-client-ip
+    "wl-proxy-",     // WebLogic
     // Who the user is.
     "ngrok-", // ngrok-auth-…, ngrok-mtls-…
     "x-ngrok-",
@@ -346,7 +371,7 @@ pub const NO_TRAILER_PREFIXES: Prefixes<5> =
     Prefixes::new(["accept", "access-control-", "content-", "if-", "sec-"]);
 
 /// All whole names that do not simply go on, so that one look-up settles almost every header.
-pub const SPECIAL: Names<67> = Names::new(joined([
+pub const SPECIAL: Names<90> = Names::new(joined([
     &HOP_BY_HOP.names,
     &FORGED.names,
     &METHOD_OVERRIDES.names,

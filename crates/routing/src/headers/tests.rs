@@ -56,6 +56,16 @@ fn what_only_the_edge_may_say_is_dropped_in_every_spelling() {
         "Content_Length",
         "Content_Type",
         "X-Middleware-Subrequest",
+        "X-Client-Verify",
+        "x_client_dn",
+        "X-Email",
+        "X-Token_Subject",
+        "Forwarded-For",
+        "forwarded_for",
+        "X-Groups",
+        "X-Roles",
+        "X-Authenticated",
+        "X-Authenticated-Groups",
     ] {
         assert_eq!(fate(name.as_bytes()), Fate::Forged, "{name}");
     }

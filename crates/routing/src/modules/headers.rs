@@ -52,7 +52,11 @@ pub enum HeaderProblem {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderEdits {
     direction: Direction,
+    /// In requests with `-` for every separator, since any spelling is removed.
     removed: Box<[Box<str>]>,
+    /// For requests: the added names with `-` for every separator. A client's look-alike of one
+    /// must not stand beside it (R16).
+    twins: Box<[Box<str>]>,
     added: Box<[(Box<str>, Box<str>)]>,
     host: Option<Box<str>>,
 }
@@ -71,14 +75,31 @@ impl HeaderEdits {
             add,
             remove,
         } = changes;
+        let spelling = |name: &str| -> Box<str> {
+            match direction {
+                Direction::Request => name
+                    .chars()
+                    .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+                    .collect(),
+                Direction::Response => name.into(),
+            }
+        };
         let replaces_host = |name: &str| direction == Direction::Request && name == "host";
         Ok(Self {
             direction,
             removed: remove
                 .iter()
                 .filter(|name| !replaces_host(name))
-                .map(|name| name.as_str().into())
+                .map(|name| spelling(name))
                 .collect(),
+            twins: match direction {
+                Direction::Request => add
+                    .keys()
+                    .filter(|name| !replaces_host(name))
+                    .map(|name| spelling(name))
+                    .collect(),
+                Direction::Response => Box::default(),
+            },
             added: add
                 .iter()
                 .filter(|(name, _)| !replaces_host(name))
@@ -95,12 +116,24 @@ impl HeaderEdits {
     /// backend may take for it (R16).
     #[must_use]
     pub fn removes(&self, name: &[u8]) -> bool {
-        self.removed.iter().any(|removed| match self.direction {
+        match self.direction {
             Direction::Request => {
-                is_spelling(name, removed) || name.eq_ignore_ascii_case(removed.as_bytes())
+                self.removed
+                    .iter()
+                    .any(|removed| is_spelling(name, removed))
+                    || (self.twins.iter().any(|twin| is_spelling(name, twin)) && !self.adds(name))
             }
-            Direction::Response => name.eq_ignore_ascii_case(removed.as_bytes()),
-        })
+            Direction::Response => self
+                .removed
+                .iter()
+                .any(|removed| name.eq_ignore_ascii_case(removed.as_bytes())),
+        }
+    }
+
+    /// Whether exactly this header is added to: then the client's own stays, as the edge API has it.
+    fn adds(&self, name: &[u8]) -> bool {
+        let mut added = self.added.iter();
+        added.any(|(added, _)| name.eq_ignore_ascii_case(added.as_bytes()))
     }
 
     /// Names and values to append, by name, after the removal.
@@ -194,6 +227,26 @@ fn is_protected(direction: Direction, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn look_alikes_of_added_request_headers_do_not_pass_beside_them() {
+        let compile = |direction, add, remove| {
+            HeaderEdits::compile(direction, &changes(add, remove)).expect("sound")
+        };
+        let edits = compile(
+            Direction::Request,
+            &[("x-mod", "1"), ("x_old", "1")],
+            &["x_gone"],
+        );
+        for name in ["x_mod", "X.Mod", "x-old", "X-Gone", "x_gone"] {
+            assert!(edits.removes(name.as_bytes()), "{name}");
+        }
+        for name in ["X-Mod", "x_old", "x-mode", "xmod"] {
+            assert!(!edits.removes(name.as_bytes()), "{name}");
+        }
+        let edits = compile(Direction::Response, &[("x-mod", "1")], &[]);
+        assert!(!edits.removes(b"x_mod"));
+    }
 
     fn changes(add: &[(&str, &str)], remove: &[&str]) -> HeaderChanges {
         HeaderChanges {
