@@ -71,6 +71,9 @@ fn key(namespaced: bool, document: &Value, default_namespace: &str) -> ObjectKey
     )
 }
 
+/// How long a name may be.
+const NAME_MAX: usize = 253;
+
 /// What is wrong with a name (Kubernetes: "Object Names and IDs"). A name is part of identities,
 /// labels and lists of names, so that a comma or slash in it would make one object another.
 fn name_fault(namespaced: bool, key: &ObjectKey) -> Option<Problem> {
@@ -93,7 +96,19 @@ fn name_fault(namespaced: bool, key: &ObjectKey) -> Option<Problem> {
             remedy,
         ));
     }
-    let (part, text) = if key.name.len() > 253 || !key.name.split('.').all(label) {
+    if key.name.len() > NAME_MAX {
+        let length = key.name.len();
+        return Some(Problem::new(
+            metadata.member("name"),
+            ProblemCode::TooLarge,
+            format!(
+                "the name {} has {length} characters, more than {NAME_MAX}",
+                key.name
+            ),
+            "write a shorter one",
+        ));
+    }
+    let (part, text) = if !key.name.split('.').all(label) {
         ("name", &key.name)
     } else if namespaced && !label(&key.namespace) {
         ("namespace", &key.namespace)

@@ -259,3 +259,18 @@ fn what_an_api_server_has_let_through_may_be_newer_than_this_program() {
         .collect();
     assert_eq!(paths, ["modules.newModule"]);
 }
+
+#[test]
+fn a_name_that_is_too_long_is_a_problem_of_its_own() {
+    let content = json!({"metadata": {"name": "a".repeat(100_000)}, "spec": {}});
+    let document = document(Kind::Ingress, &content);
+    let finding = decode(Kind::Ingress, document, source()).expect_err("no name");
+    let cut = "a".repeat(120);
+    assert_eq!(
+        finding.problem.to_string(),
+        format!(
+            "metadata.name: too-large: the name {cut}… has 100000 characters, more than 253 \
+             (write a shorter one)"
+        )
+    );
+}
