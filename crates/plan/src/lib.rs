@@ -11,7 +11,7 @@
 //! # Guarantees
 //!
 //! - *The promise*: whichever steps of a plan are applied, each takes each request from the
-//!   handling that it has to the same, to a refusal, or to the declared one. [`check`] holds every
+//!   handling that it has to the same, to a refusal, or to the declared one. [`check()`] holds every
 //!   plan to it, independently, before it is carried out; `docs/proof.md` says what has been gone
 //!   through completely.
 //! - *An end*: when steps stop failing, a bounded number of plans leads to an empty one, and a

@@ -15,6 +15,9 @@ const CORE: [&str; 7] = [
     "plan",
 ];
 
+/// The documentation is for those who work on the code: links to private items are meant.
+const RUSTDOC: &str = "-D warnings -A rustdoc::private_intra_doc_links";
+
 /// Programs that the tests talk to, with the Debian package that has each.
 const PEERS: [(&str, &str); 4] = [
     ("curl", "curl"),
@@ -46,7 +49,7 @@ pub(crate) fn test(all: bool) -> anyhow::Result<()> {
         "documentation",
         "cargo",
         &docs,
-        &[("RUSTDOCFLAGS", "-D warnings")],
+        &[("RUSTDOCFLAGS", RUSTDOC)],
     )?;
     let tests = ["test", "--workspace", "--no-fail-fast"];
     let long: &[_] = if all {
