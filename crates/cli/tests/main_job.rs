@@ -505,3 +505,30 @@ fn an_undeclared_host_is_refused_and_plain_http_redirects() {
         testkit::client::plain_get(http, "nobody.example.com", "/", &[]).expect("it answers");
     assert_eq!(unknown.status, 404);
 }
+
+#[test]
+fn the_quickstart_shows_what_its_comments_say() {
+    let place = Place::new();
+    let example = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../examples/quickstart/quickstart.yaml"
+    );
+    let text = std::fs::read_to_string(example).expect("the example is there");
+    place.write("quickstart.yaml", &text);
+    let portcullis = place.up(&["--demo"]);
+    let host = "game-2048.localhost";
+    let _closed = portcullis.wait_route(host, "/vault", RouteState::Closed);
+    let client = portcullis.client();
+    for (path, status) in [
+        ("/", 200),
+        ("/local", 200),
+        ("/office", 403),
+        ("/vault/x", 503),
+    ] {
+        let answer = client.get(host, path).expect("the edge answers");
+        assert_eq!(answer.status, status, "{path}");
+    }
+    place.write("vault.yaml", &policy("vault", &["127.0.0.0/8"]));
+    let _open = portcullis.wait_route(host, "/vault", RouteState::Open);
+    assert_eq!(client.get(host, "/vault").expect("it answers").status, 200);
+}
