@@ -9,13 +9,14 @@ use std::{
 };
 
 use anyhow::Context as _;
+use edge_api::api_key;
 use edge_state::{
     command::{Command, Texts},
     state::Role,
 };
 use edge_store::{Store, Writer};
 use model::{
-    id::{KeyId, base62},
+    id::KeyId,
     secret::{Digest, Secret},
 };
 use sha2::{Digest as _, Sha256};
@@ -26,11 +27,10 @@ use crate::paths;
 /// 2014-05-13T16:53:20Z: seconds in ids count from here (KSUID).
 const EPOCH_SECS: u64 = 1_400_000_000;
 
-/// A new token and its key's id: 27 characters that the two share, an underscore, and 21 more
-/// beginning with a digit (edge API, form of keys).
+/// A new key's id and the key itself, in the form that the edge API fixes.
 fn new_token() -> anyhow::Result<(KeyId, Secret)> {
     let mut id = [0; 20];
-    let mut secret = [0; 20];
+    let mut secret = [0; 15];
     getrandom::fill(&mut id).context("no randomness")?;
     getrandom::fill(&mut secret).context("no randomness")?;
     let now = SystemTime::now()
@@ -39,19 +39,12 @@ fn new_token() -> anyhow::Result<(KeyId, Secret)> {
         .as_secs();
     let secs = u32::try_from(now.saturating_sub(EPOCH_SECS)).unwrap_or(u32::MAX);
     id[..4].copy_from_slice(&secs.to_be_bytes());
-    let tail = base62(secret);
-    let token = format!(
-        "{}_{}{}",
-        base62(id),
-        secret[0] % 10,
-        &tail[tail.len() - 20..]
-    );
-    Ok((KeyId::from_bits(id), Secret::new(token)))
+    Ok(api_key::new_key(id, secret))
 }
 
-/// The digest under which a token is kept.
+/// The digest under which the edge knows a token.
 pub(crate) fn token_digest(token: &Secret) -> Digest {
-    Digest(Sha256::digest(token.expose()).into())
+    api_key::digest(token.expose())
 }
 
 /// The key of the digests (R9): derived from the controller's token, so that replicas share it
