@@ -17,7 +17,7 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
-use model::address::canonical;
+use model::{address::canonical, module::TlsVersion};
 use routing::{
     host::{Scheme, Version},
     table::Handshake,
@@ -73,6 +73,7 @@ impl Peer {
         address: SocketAddr,
         handshake: Rc<Handshake>,
         version: Version,
+        scheme: Scheme,
     ) -> Rc<Self> {
         let address = if worker.shared.defences.addresses {
             canonical(address.ip())
@@ -88,7 +89,7 @@ impl Peer {
                 .unwrap_or(HeaderValue::from_static("unknown")),
             handshake,
             version,
-            scheme: Scheme::Https,
+            scheme,
             tunnel: RefCell::default(),
         })
     }
@@ -147,6 +148,7 @@ pub(crate) async fn https(worker: Rc<Worker>, stream: TcpStream, address: Socket
         address,
         Rc::new(accepted.handshake),
         version,
+        Scheme::Https,
     );
     match version {
         Version::Http1 => http_1(peer, accepted.stream).await,
@@ -288,6 +290,31 @@ async fn http_2<IO: AsyncRead + AsyncWrite + Unpin + 'static>(peer: Rc<Peer>, st
         connection.as_mut().poll(cx).map(drop)
     })
     .await;
+}
+
+/// Serves a connection to the plain HTTP port where benchmarks have it serve requests.
+pub(crate) async fn in_clear(worker: Rc<Worker>, stream: TcpStream, address: SocketAddr) {
+    let entry = worker
+        .connections
+        .enter(Control::new(Rc::clone(&worker.clock), false));
+    if worker.draining.get() {
+        entry.close();
+    }
+    // Nothing that is demanded of a handshake is met.
+    let handshake = Rc::new(Handshake {
+        server_name: None,
+        version: TlsVersion::V1_2,
+        authorities: None,
+    });
+    let peer = Peer::new(
+        worker,
+        &entry,
+        address,
+        handshake,
+        Version::Http1,
+        Scheme::Http,
+    );
+    http_1(peer, stream).await;
 }
 
 /// Serves a connection to the plain HTTP port.

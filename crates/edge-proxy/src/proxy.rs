@@ -21,7 +21,7 @@ use crate::{
     metrics::{Metrics, WorkerMetrics},
     options::Options,
     upstream::dial::Policy,
-    worker::{Shared, Start},
+    worker::{PlainPort, Shared, Start},
 };
 
 /// Why the data plane does not start.
@@ -48,54 +48,70 @@ impl Proxy {
     /// # Errors
     /// When the listeners or the certificate authority cannot be had.
     pub fn start(store: &Store, options: Options) -> Result<Running, StartError> {
-        let workers = options.workers.map_or_else(
-            || thread::available_parallelism().map_or(1, usize::from),
-            usize::from,
-        );
-        let authority = Arc::new(Authority::open(&options.data_dir)?);
-        let (https, https_listeners) = listen::bind("HTTPS", options.https, workers)?;
-        let (http, http_listeners) = listen::bind("HTTP", options.http, workers)?;
-        let shared = Arc::new(Shared {
-            timeouts: options.timeouts,
-            limits: options.limits,
-            defences: options.defences,
-            fault: options.fault,
-            revoke_grace: options.revoke_grace,
-            drain_timeout: options.drain_timeout,
-            public_port: options.public_port.unwrap_or(https.port()),
-            placeholder: options.placeholder,
-            authority: Arc::clone(&authority),
-            policy: Policy::new(&options.dial, [https, http]),
-        });
-        let (logger, writer) = Logger::start(options.access_log, options.limits.log_lines)
-            .map_err(StartError::System)?;
-        let (stop, stopped) = watch::channel(false);
-        let mut metrics = Vec::with_capacity(workers);
-        let mut threads = Vec::with_capacity(workers + 1);
-        for (number, (https, http)) in https_listeners.into_iter().zip(http_listeners).enumerate() {
-            metrics.push(WorkerMetrics::new());
-            let start = Start {
-                shared: Arc::clone(&shared),
-                store: store.clone(),
-                metrics: Arc::clone(&metrics[number]),
-                logger: logger.clone(),
-                https,
-                http,
-                seed: seed().map_err(StartError::System)?,
-                stop: stopped.clone(),
-            };
-            threads.push(spawn(number, start).map_err(StartError::System)?);
-        }
-        threads.extend(writer);
-        Ok(Running {
+        start(store, options, PlainPort::Redirects)
+    }
+
+    /// The same, with the plain port serving requests instead of redirecting them: for benchmarks,
+    /// which weigh the request path without TLS. Nothing of the product calls it; a test of the
+    /// repository's habits holds that.
+    ///
+    /// # Errors
+    /// As [`Proxy::start`].
+    #[doc(hidden)]
+    pub fn start_in_clear(store: &Store, options: Options) -> Result<Running, StartError> {
+        start(store, options, PlainPort::Serves)
+    }
+}
+
+fn start(store: &Store, options: Options, plain_port: PlainPort) -> Result<Running, StartError> {
+    let workers = options.workers.map_or_else(
+        || thread::available_parallelism().map_or(1, usize::from),
+        usize::from,
+    );
+    let authority = Arc::new(Authority::open(&options.data_dir)?);
+    let (https, https_listeners) = listen::bind("HTTPS", options.https, workers)?;
+    let (http, http_listeners) = listen::bind("HTTP", options.http, workers)?;
+    let shared = Arc::new(Shared {
+        timeouts: options.timeouts,
+        limits: options.limits,
+        defences: options.defences,
+        fault: options.fault,
+        revoke_grace: options.revoke_grace,
+        drain_timeout: options.drain_timeout,
+        public_port: options.public_port.unwrap_or(https.port()),
+        placeholder: options.placeholder,
+        authority: Arc::clone(&authority),
+        plain_port,
+        policy: Policy::new(&options.dial, [https, http]),
+    });
+    let (logger, writer) =
+        Logger::start(options.access_log, options.limits.log_lines).map_err(StartError::System)?;
+    let (stop, stopped) = watch::channel(false);
+    let mut metrics = Vec::with_capacity(workers);
+    let mut threads = Vec::with_capacity(workers + 1);
+    for (number, (https, http)) in https_listeners.into_iter().zip(http_listeners).enumerate() {
+        metrics.push(WorkerMetrics::new());
+        let start = Start {
+            shared: Arc::clone(&shared),
+            store: store.clone(),
+            metrics: Arc::clone(&metrics[number]),
+            logger: logger.clone(),
             https,
             http,
-            authority,
-            metrics,
-            stop,
-            threads: Mutex::new(threads),
-        })
+            seed: seed().map_err(StartError::System)?,
+            stop: stopped.clone(),
+        };
+        threads.push(spawn(number, start).map_err(StartError::System)?);
     }
+    threads.extend(writer);
+    Ok(Running {
+        https,
+        http,
+        authority,
+        metrics,
+        stop,
+        threads: Mutex::new(threads),
+    })
 }
 
 fn seed() -> io::Result<u64> {

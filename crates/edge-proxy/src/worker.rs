@@ -30,6 +30,15 @@ const TICK: Duration = Duration::from_millis(100);
 /// Ticks between two looks for what is not used any more.
 const SWEEP_TICKS: u32 = 20;
 
+/// What the plain port is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PlainPort {
+    /// Sends clients to HTTPS.
+    Redirects,
+    /// Serves requests like the HTTPS port; for benchmarks alone.
+    Serves,
+}
+
 /// What all workers know.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -42,6 +51,7 @@ pub(crate) struct Shared {
     pub(crate) public_port: u16,
     pub(crate) placeholder: Option<String>,
     pub(crate) authority: Arc<Authority>,
+    pub(crate) plain_port: PlainPort,
     pub(crate) policy: Policy,
 }
 
@@ -226,11 +236,11 @@ async fn accept(worker: Rc<Worker>, listener: TcpListener, is_tls: bool) {
         worker.metrics.connections_accepted.add(1);
         tune(&stream);
         let worker = Rc::clone(&worker);
-        if is_tls {
-            spawn_local(connection::https(worker, stream, peer));
-        } else {
-            spawn_local(connection::http(worker, stream, peer));
-        }
+        match (is_tls, worker.shared.plain_port) {
+            (true, _) => spawn_local(connection::https(worker, stream, peer)),
+            (false, PlainPort::Redirects) => spawn_local(connection::http(worker, stream, peer)),
+            (false, PlainPort::Serves) => spawn_local(connection::in_clear(worker, stream, peer)),
+        };
     }
 }
 
