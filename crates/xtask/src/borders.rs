@@ -144,6 +144,11 @@ const BORDERS: &[Border] = &[
     },
     // never shipped
     Border {
+        name: "bench-proxy",
+        ours: &["edge-proxy", "edge-store"],
+        never: &[],
+    },
+    Border {
         name: "testkit",
         ours: &["model"],
         never: &[],

@@ -28,7 +28,7 @@ enum Chore {
         all: bool,
     },
     /// Processor time of a request beside nginx, and of `check`; writes docs/performance.md.
-    Bench,
+    Bench(bench::Choice),
     /// Every fuzz target for some seconds; installs nightly Rust and cargo-fuzz where missing.
     Fuzz {
         /// How long each target runs
@@ -42,7 +42,7 @@ enum Chore {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().chore {
         Chore::Test { all } => test::test(all),
-        Chore::Bench => bench::bench(),
+        Chore::Bench(choice) => bench::bench(&choice),
         Chore::Fuzz { seconds } => fuzz::fuzz(seconds),
         Chore::Rewrite => test::rewrite(),
     };

@@ -84,6 +84,26 @@ mod tests {
         complain(&wrong);
     }
 
+    /// Hidden entries of the data plane that switch a defence off, make it fail, or serve without
+    /// TLS: for tests and the benchmark. Everything that is shipped is built without a word of them.
+    #[test]
+    fn the_product_does_not_name_what_is_for_tests() {
+        let hidden = ["start_in_clear", "Defences", "defences", ".fault"];
+        let mut wrong = Vec::new();
+        for path in files(".rs") {
+            let text = read(&path);
+            let found = hidden.iter().find(|word| text.contains(**word));
+            if let Some(word) = found
+                && ["cli", "edge-api-server", "edge-client", "controller"]
+                    .iter()
+                    .any(|name| path.starts_with(format!("crates/{name}/src")))
+            {
+                wrong.push(format!("{}: names {word}", path.display()));
+            }
+        }
+        complain(&wrong);
+    }
+
     /// The nearest `clippy.toml` replaces the root's, so each copy repeats it before its own bans.
     #[test]
     fn clippy_settings_of_core_crates_repeat_the_roots() {

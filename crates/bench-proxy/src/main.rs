@@ -1,9 +1,9 @@
-//! The request path on plain TCP, for `cargo xtask bench` alone: `in_clear DATA_DIR ADDRESS` serves
-//! what a product's process left in its data directory, until it is killed.
+//! The request path on plain TCP, for `cargo xtask bench` alone: `bench-proxy DATA_DIR ADDRESS`
+//! serves what a product's process left in its data directory, until it is killed.
 //!
 //! The product's plain port only redirects. To weigh requests without TLS, this program starts the
-//! same data plane, with the same options as `portcullis up --workers 1`, but for what the plain
-//! port does. Without arguments, as `cargo bench` starts it, it does nothing.
+//! same data plane, with the options of `portcullis up --workers 1`, but for what the plain port
+//! does. A crate of its own, so that it is built with the product's own features of everything.
 
 use std::{error::Error, num::NonZeroUsize};
 
@@ -13,7 +13,7 @@ use edge_store::Store;
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [data_dir, address] = arguments.as_slice() else {
-        return Ok(());
+        return Err("usage: bench-proxy DATA_DIR ADDRESS".into());
     };
     let mut options = Options::new(data_dir.into());
     options.http = address.parse()?;
