@@ -8,6 +8,7 @@
 pub mod backend;
 pub mod bypass;
 pub mod client;
+pub mod cluster;
 pub mod faults;
 pub mod oracle;
 pub mod prober;

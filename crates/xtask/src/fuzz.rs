@@ -1,41 +1,42 @@
 //! `cargo xtask fuzz`: every target of `fuzz/` for some seconds. What they find is kept under
 //! `fuzz/artifacts`, and becomes a test of the crate that it was found in.
 
-use std::fs;
+use std::{fs, process::Command};
 
 use anyhow::Context as _;
 
-use crate::run::{has, root, run, say};
+use crate::{
+    peers,
+    run::{command, root, run, run_command},
+};
 
-pub(crate) fn fuzz(seconds: u32) -> anyhow::Result<()> {
+/// Unoptimised: built sooner, and arithmetic that overflows is found.
+const FUZZ: [&str; 4] = ["run", "--dev", "--fuzz-dir", "fuzz"];
+
+pub(crate) fn fuzz(seconds: u32) -> anyhow::Result<String> {
     run(
         "nightly, which fuzzing needs",
         "rustup",
         &["toolchain", "install", "nightly", "--profile", "minimal"],
     )?;
-    if !has("cargo-fuzz") {
-        say("installing cargo-fuzz");
-        run("install", "cargo", &["install", "--locked", "cargo-fuzz"])?;
+    let program = peers::from_crates("cargo-fuzz", "0.13.2")?
+        .display()
+        .to_string();
+    let targets = targets()?;
+    for target in &targets {
+        let limit = format!("-max_total_time={seconds}");
+        let mut fuzz = command(&program, &FUZZ);
+        fuzz.args([target, "--", &limit, "-max_len=16384", "-verbosity=0"]);
+        run_command("fuzz", on_nightly(&mut fuzz))?;
     }
-    let limit = format!("-max_total_time={seconds}");
-    for target in targets()? {
-        // Unoptimised: built sooner, and arithmetic that overflows is found.
-        let arguments = [
-            "+nightly",
-            "fuzz",
-            "run",
-            "--dev",
-            "--fuzz-dir",
-            "fuzz",
-            &target,
-            "--",
-            &limit,
-            "-max_len=16384",
-            "-verbosity=0",
-        ];
-        run("fuzz", "cargo", &arguments)?;
-    }
-    Ok(())
+    Ok(format!("{} targets, {seconds} s each", targets.len()))
+}
+
+/// `cargo xtask` itself runs on the pinned toolchain, and hands that on.
+fn on_nightly(command: &mut Command) -> &mut Command {
+    command
+        .env("RUSTUP_TOOLCHAIN", "nightly")
+        .env_remove("CARGO")
 }
 
 /// The targets, by the names of their files.

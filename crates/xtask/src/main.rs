@@ -8,6 +8,8 @@ use clap::{Parser, Subcommand};
 mod bench;
 mod borders;
 mod fuzz;
+mod peers;
+mod report;
 mod run;
 mod test;
 mod tidy;
@@ -27,6 +29,8 @@ enum Chore {
         #[arg(long)]
         all: bool,
     },
+    /// Build the peers of the tests that only `test --all` runs, into `.peers`.
+    Peers,
     /// Processor time of a request beside nginx, and of `check`; writes docs/performance.md.
     Bench(bench::Choice),
     /// Every fuzz target for some seconds; installs nightly Rust and cargo-fuzz where missing.
@@ -42,8 +46,9 @@ enum Chore {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().chore {
         Chore::Test { all } => test::test(all),
+        Chore::Peers => peers::build_all(),
         Chore::Bench(choice) => bench::bench(&choice),
-        Chore::Fuzz { seconds } => fuzz::fuzz(seconds),
+        Chore::Fuzz { seconds } => fuzz::fuzz(seconds).map(drop),
         Chore::Rewrite => test::rewrite(),
     };
     match outcome {

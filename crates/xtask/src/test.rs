@@ -2,7 +2,11 @@
 
 use anyhow::bail;
 
-use crate::run::{has, run, run_with, say};
+use crate::{
+    peers::{self, ETCD, FromGo, GO, H2SPEC, KUBE_APISERVER, PYTHON},
+    report::Report,
+    run::{command, run, run_command, run_counting, run_with, say, version},
+};
 
 /// The crates that must build where there is no operating system: no sockets, files or clocks.
 const CORE: [&str; 7] = [
@@ -18,122 +22,148 @@ const CORE: [&str; 7] = [
 /// The documentation is for those who work on the code: links to private items are meant.
 const RUSTDOC: &str = "-D warnings -A rustdoc::private_intra_doc_links";
 
-/// Programs that the tests talk to, with the Debian package that has each.
-const PEERS: [(&str, &str); 4] = [
-    ("curl", "curl"),
-    ("python3", "python3"),
-    ("node", "nodejs"),
-    ("go", "golang"),
-];
+/// Tests that need peers which are slow to build: targets with `test = false` in `cli`, which
+/// plain `cargo test` leaves out, so that none of them passes without its peer.
+const WITH_PEERS: [&str; 2] = ["cluster", "http2_conformance"];
 
 pub(crate) fn test(all: bool) -> anyhow::Result<()> {
-    peers()?;
-    run("format", "cargo", &["fmt", "--all", "--check"])?;
-    let lints = [
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ];
-    run("lints", "cargo", &lints)?;
-    let docs = [
-        "doc",
-        "--workspace",
-        "--no-deps",
-        "--document-private-items",
-        "--quiet",
-    ];
-    run_with(
-        "documentation",
-        "cargo",
-        &docs,
-        &[("RUSTDOCFLAGS", RUSTDOC)],
-    )?;
-    let tests = ["test", "--workspace", "--no-fail-fast"];
-    let long: &[_] = if all {
-        &[("PORTCULLIS_LONG", "1")]
-    } else {
-        &[]
-    };
-    run_with("tests", "cargo", &tests, long)?;
-    if all {
-        slow()?;
+    let mut report = Report::default();
+    let ready = report.part("peers", || PYTHON.install());
+    if ready && fast(&mut report, all) && all {
+        slow(&mut report);
     }
-    say("all of it passed");
-    Ok(())
+    report.finish()
+}
+
+/// What every push must pass. Whether the code compiles: if not, nothing else says more.
+fn fast(report: &mut Report, all: bool) -> bool {
+    report.part("format", || {
+        run("format", "cargo", &["fmt", "--all", "--check"])?;
+        Ok(tool("fmt"))
+    });
+    report.part("lints", lints);
+    report.part("documentation", || {
+        let mut arguments = vec!["doc", "--workspace", "--no-deps"];
+        arguments.extend(["--document-private-items", "--quiet"]);
+        let strict = [("RUSTDOCFLAGS", RUSTDOC)];
+        run_with("documentation", "cargo", &arguments, &strict)?;
+        Ok(String::new())
+    });
+    let built = report.part("build", || {
+        let arguments = ["test", "--workspace", "--no-run", "--quiet"];
+        run("build", "cargo", &arguments)?;
+        Ok(version("rustc", &["--version"]).unwrap_or_default())
+    });
+    if built {
+        report.part("tests", || {
+            let mut tests = command("cargo", &["test", "--workspace", "--no-fail-fast"]);
+            if all {
+                tests.env("PORTCULLIS_LONG", "1");
+            }
+            let passed = run_counting("tests", &mut tests, passed)?;
+            let rounds = if all { ", long rounds" } else { "" };
+            Ok(format!("{passed} tests{rounds}"))
+        });
+    }
+    built
 }
 
 /// What takes long: not part of every push.
-fn slow() -> anyhow::Result<()> {
-    run(
-        "wasm target",
-        "rustup",
-        &["target", "add", "wasm32-unknown-unknown"],
-    )?;
-    let mut core = vec!["check", "--target", "wasm32-unknown-unknown"];
-    for name in CORE {
-        core.extend(["-p", name]);
-    }
-    run("core without an operating system", "cargo", &core)?;
-    for name in crate::borders::crates() {
-        run(
-            "alone",
-            "cargo",
-            &["check", "--quiet", "--all-targets", "-p", name],
+fn slow(report: &mut Report) {
+    report.part("core without an OS", core);
+    report.part("each crate alone", || {
+        for name in crate::borders::crates() {
+            run("alone", "cargo", &["check", "--quiet", "-p", name])?;
+        }
+        Ok(format!("{} crates", crate::borders::crates().count()))
+    });
+    report.part("dependencies", dependencies);
+    report.part("unused dependencies", || {
+        let (name, version) = ("cargo-machete", "0.9.2");
+        let program = peers::from_crates(name, version)?;
+        run_command(
+            "unused",
+            &mut command(&program.display().to_string(), &["crates"]),
         )?;
+        Ok(format!("{name} {version}"))
+    });
+    report.part("Kubernetes API", || {
+        with_peers("cluster", &[ETCD, KUBE_APISERVER])
+    });
+    report.part("HTTP/2 conformance", || {
+        with_peers("http2_conformance", &[H2SPEC])
+    });
+    report.part("fuzzing", || crate::fuzz::fuzz(10));
+}
+
+fn lints() -> anyhow::Result<String> {
+    let deny = ["--", "-D", "warnings"];
+    let mut workspace = command("cargo", &["clippy", "--workspace", "--all-targets"]);
+    run_command("lints", workspace.args(deny))?;
+    // `--all-targets` does not mean those with `test = false`.
+    let mut rest = command("cargo", &["clippy", "-p", "cli"]);
+    rest.args(WITH_PEERS.iter().flat_map(|test| ["--test", test]));
+    run_command("lints", rest.args(deny))?;
+    Ok(tool("clippy"))
+}
+
+fn core() -> anyhow::Result<String> {
+    const TARGET: &str = "wasm32-unknown-unknown";
+    run("wasm target", "rustup", &["target", "add", TARGET])?;
+    let mut core = vec!["check", "--target", TARGET];
+    core.extend(CORE.iter().flat_map(|name| ["-p", name]));
+    run("core", "cargo", &core)?;
+    Ok(format!("{} crates on {TARGET}", CORE.len()))
+}
+
+/// Licences, bans, sources, and known faults where their database is within reach.
+fn dependencies() -> anyhow::Result<String> {
+    let (name, version) = ("cargo-deny", "0.20.2");
+    let program = peers::from_crates(name, version)?.display().to_string();
+    let mut check = vec!["check", "bans", "licenses", "sources"];
+    let reachable = run("advisories", &program, &["fetch", "db"]).is_ok();
+    if reachable {
+        check.push("advisories");
+    } else {
+        say("the database of advisories is out of reach: known faults are not looked up");
     }
-    if !has("cargo-deny") {
-        say("installing cargo-deny (licences, bans, sources)");
-        run("install", "cargo", &["install", "--locked", "cargo-deny"])?;
+    run("dependencies", &program, &check)?;
+    let advisories = if reachable {
+        ""
+    } else {
+        ", advisories NOT looked up: out of reach"
+    };
+    Ok(format!("{name} {version}{advisories}"))
+}
+
+/// A test that talks to peers which are built for it.
+fn with_peers(test: &str, needed: &[FromGo]) -> anyhow::Result<String> {
+    let mut names = vec![GO.install()?];
+    for peer in needed {
+        names.push(peer.build()?);
     }
-    run(
-        "dependencies",
+    let mut tests = command(
         "cargo",
-        &["deny", "check", "bans", "licenses", "sources"],
-    )?;
-    if !has("cargo-machete") {
-        say("installing cargo-machete (dependencies that nobody uses)");
-        run(
-            "install",
-            "cargo",
-            &["install", "--locked", "cargo-machete"],
-        )?;
+        &["test", "-p", "cli", "--test", test, "--", "--nocapture"],
+    );
+    if run_counting(test, &mut tests, passed)? == 0 {
+        bail!("{test} has no test");
     }
-    run("unused dependencies", "cargo-machete", &["crates"])?;
-    crate::fuzz::fuzz(10)
+    Ok(names.join(", "))
 }
 
-fn peers() -> anyhow::Result<()> {
-    let missing: Vec<_> = PEERS
-        .iter()
-        .filter(|(program, _)| !has_any(program))
-        .collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let packages: Vec<_> = missing.iter().map(|(_, package)| *package).collect();
-    if !has("apt-get") {
-        bail!(
-            "the tests need {}: please install them",
-            packages.join(", ")
-        );
-    }
-    say(&format!("installing {}", packages.join(", ")));
-    run("package lists", "apt-get", &["update", "-q"])?;
-    let mut install = vec!["install", "-y", "-q", "--no-install-recommends"];
-    install.extend(packages);
-    run("install", "apt-get", &install)
+/// What a line of `cargo test` says about passed tests: `test result: ok. 12 passed; …`.
+fn passed(line: &str) -> u64 {
+    line.strip_prefix("test result: ok. ")
+        .and_then(|rest| rest.split(' ').next()?.parse().ok())
+        .unwrap_or(0)
 }
 
-/// `go` answers to `version`, not to `--version`.
-fn has_any(program: &str) -> bool {
-    has(program)
-        || std::process::Command::new(program)
-            .arg("version")
-            .output()
-            .is_ok_and(|output| output.status.success())
+/// A tool of the toolchain by name and version.
+fn tool(name: &str) -> String {
+    version("cargo", &[name, "--version"])
+        .map(|line| line.split(" (").next().unwrap_or_default().to_owned())
+        .unwrap_or_default()
 }
 
 /// Stored results and generated files are rewritten by the tests that hold them.
