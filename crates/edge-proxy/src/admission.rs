@@ -5,13 +5,14 @@ use std::{rc::Rc, sync::Arc};
 use model::id::RouteId;
 use routing::{
     refusal::Refusal,
-    table::{BackendEntry, CompiledSet},
+    table::{BackendEntry, CompiledSet, EdgeEntry},
 };
 
 use crate::{
     connection::Peer,
     flight::{Flight, Subject},
     watch::Entry,
+    worker::Worker,
 };
 
 /// Tables that may be published while one request is being judged.
@@ -21,6 +22,7 @@ const TABLES_MAX: usize = 8;
 /// but [`Admission::obtain`] makes one, and nothing dials without one.
 #[derive(Debug)]
 pub(crate) struct Admission {
+    edge: Arc<EdgeEntry>,
     set: Arc<CompiledSet>,
     flight: Entry<Flight>,
 }
@@ -60,13 +62,24 @@ impl Admission {
             }
             let (edge, set) = (Arc::clone(edge), Arc::clone(admitted.set()));
             let (clock, connection) = (Rc::clone(&worker.clock), Rc::clone(&peer.control));
-            let flight = Flight::new(clock, connection, subject, edge);
+            let flight = Flight::new(clock, connection, subject, Arc::clone(&edge));
             return Ok(Self {
+                edge,
                 set,
                 flight: worker.flights.enter(flight),
             });
         }
         Err(Refusal::Revoked)
+    }
+
+    /// Whether the table in force is, for this request, the one that admitted it. Asked before
+    /// a backend is tried once more: what has changed since is judged anew, though it would
+    /// still be admitted, so that no request goes to a backend that its route has left (R12).
+    pub(crate) fn is_in_force(&self, worker: &Worker) -> bool {
+        let published = worker.store.load();
+        let now = published.table.host(self.flight.host());
+        published.table.refuses_everything().is_none()
+            && now.is_some_and(|now| Arc::ptr_eq(&now.edge, &self.edge))
     }
 
     pub(crate) fn set(&self) -> &Arc<CompiledSet> {

@@ -33,6 +33,9 @@ pub(crate) enum Cut {
     /// The client sends or takes nothing.
     #[error("the client takes too long")]
     Client,
+    /// The client sends more than it may.
+    #[error("the request's body is too large")]
+    TooLarge,
     /// The backend sends nothing.
     #[error("the backend takes too long")]
     Backend,
@@ -48,6 +51,7 @@ impl Cut {
     pub(crate) const fn refusal(self) -> Refusal {
         match self {
             Self::Client => Refusal::RequestTimeout,
+            Self::TooLarge => Refusal::BodyTooLarge,
             Self::Backend => Refusal::UpstreamTimeout,
             Self::Revoked => Refusal::Revoked,
             Self::Drained => Refusal::Draining,
@@ -68,7 +72,7 @@ pub(crate) enum Awaiting {
 }
 
 /// What a request is judged by.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Subject {
     pub(crate) peer: IpAddr,
     pub(crate) method: Method,
@@ -126,6 +130,7 @@ pub(crate) struct Flight {
     edge: RefCell<Arc<EdgeEntry>>,
     /// Wakes whoever drives the request.
     bell: Bell,
+    began: Cell<Tick>,
     cut: Cell<Option<Cut>>,
     cut_since: Cell<Tick>,
     connection: Rc<Control>,
@@ -146,6 +151,7 @@ impl Flight {
         edge: Arc<EdgeEntry>,
     ) -> Self {
         Self {
+            began: Cell::new(clock.now()),
             clock,
             subject,
             edge: RefCell::new(edge),
@@ -161,6 +167,10 @@ impl Flight {
             upload_ended: Cell::new(false),
             bytes_in: Cell::new(0),
         }
+    }
+
+    pub(crate) fn host(&self) -> &str {
+        &self.subject.host
     }
 
     pub(crate) fn cut(&self, reason: Cut) {
@@ -272,6 +282,9 @@ impl Flight {
             self.cut(Cut::Client);
         } else if !client_waits && overdue(&self.backend_since, now, backend_limit) {
             self.cut(Cut::Backend);
+        } else if overdue(&self.began, now, timeouts.total) {
+            let ended = self.upload_ended.get();
+            self.cut(if ended { Cut::Backend } else { Cut::Client });
         }
     }
 

@@ -22,11 +22,14 @@ const FORWARDED_PROTO: HeaderName = HeaderName::from_static(added::FORWARDED_PRO
 const FORWARDED_HOST: HeaderName = HeaderName::from_static(added::FORWARDED_HOST);
 const REQUEST_ID: HeaderName = HeaderName::from_static(added::REQUEST_ID);
 
+/// How many headers of its own the edge adds at most, those of modules aside.
+const ADDED_MAX: usize = 8;
+
 /// A response to a WebSocket handshake proves that it read it (RFC 6455 section 4.2.2).
 const WEBSOCKET_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// Turns the client's headers into those that the backend gets.
-pub(crate) fn request_headers(
+/// Adds to the client's headers what the edge and the route say.
+pub(crate) fn add_to_request(
     headers: &mut HeaderMap,
     peer: &Peer,
     host: HeaderValue,
@@ -69,31 +72,35 @@ pub(crate) fn host_value(headers: &HeaderMap, asked: &Asked<'_>) -> Result<Heade
     HeaderValue::try_from(asked.authority.to_string()).map_err(|_| Refusal::HostInvalid)
 }
 
-/// The client's headers that do not go on. The length is the codec's to say.
-pub(crate) fn stripped(
-    headers: &HeaderMap,
-    asked: &Asked<'_>,
-    set: &CompiledSet,
-    defences: &Defences,
-) -> Vec<HeaderName> {
-    // No module decides by the method yet.
-    let filter = RequestFilter {
+/// The rules for what a client sends.
+pub(crate) fn request_filter<'r>(asked: &Asked<'r>, set: &'r CompiledSet) -> RequestFilter<'r> {
+    RequestFilter {
         nominations: asked.nominations,
         edits: set.chain.request_headers(),
-        method_decides: false,
-    };
-    let goes = |name: &&HeaderName| {
+        method_decides: set.chain.method_decides(),
+    }
+}
+
+/// The client's headers that go on, as a copy: the request may have to be begun anew. The length
+/// is the codec's to say.
+pub(crate) fn kept(
+    headers: &HeaderMap,
+    filter: &RequestFilter<'_>,
+    defences: &Defences,
+) -> HeaderMap {
+    let keeps = |name: &HeaderName| {
         let kept = if defences.headers {
             filter.keeps(name.as_str().as_bytes())
         } else {
             !is_framing(name)
         };
-        if !defences.trailers && **name == header::TRAILER {
-            return false;
-        }
-        !kept || **name == header::CONTENT_LENGTH || **name == header::EXPECT
+        kept && *name != header::CONTENT_LENGTH && *name != header::EXPECT
     };
-    headers.keys().filter(goes).cloned().collect()
+    let mut kept = HeaderMap::with_capacity(headers.len() + ADDED_MAX);
+    for (name, value) in headers.iter().filter(|(name, _)| keeps(name)) {
+        kept.append(name.clone(), value.clone());
+    }
+    kept
 }
 
 fn is_framing(name: &HeaderName) -> bool {
@@ -107,7 +114,7 @@ fn is_framing(name: &HeaderName) -> bool {
     .contains(name)
 }
 
-pub(crate) fn remove(headers: &mut HeaderMap, names: Vec<HeaderName>) {
+fn remove(headers: &mut HeaderMap, names: Vec<HeaderName>) {
     for name in names {
         headers.remove(name);
     }

@@ -25,6 +25,7 @@ mod record;
 mod request;
 mod serve_http;
 mod tls;
+mod trailers;
 mod tunnel;
 mod upstream;
 mod watch;

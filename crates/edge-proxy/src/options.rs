@@ -26,7 +26,8 @@ pub struct Options {
     pub workers: Option<NonZeroUsize>,
     /// What may be dialled.
     pub dial: Dial,
-    /// How long something that is no longer admitted may go on (R12).
+    /// Within what time something that is no longer admitted is cut (R12). The last half second
+    /// of it is for the cutting itself; less than that means at once.
     pub revoke_grace: Duration,
     /// How long open connections may go on after shutdown has begun.
     pub drain_timeout: Duration,
@@ -104,6 +105,8 @@ pub struct Timeouts {
     pub tunnel_idle: Duration,
     /// An idle connection to a backend.
     pub pool_idle: Duration,
+    /// A request from its admission to the end of its answer or tunnel, however busy it is.
+    pub total: Duration,
 }
 
 impl Default for Timeouts {
@@ -119,6 +122,9 @@ impl Default for Timeouts {
             backend_body: Duration::from_secs(120),
             tunnel_idle: Duration::from_secs(3600),
             pool_idle: Duration::from_secs(50),
+            // The limits above are for silence, so that uploads, downloads, long polls and streams
+            // may take the time that they need. This one is there so that nothing is for ever.
+            total: Duration::from_secs(24 * 3600),
         }
     }
 }
@@ -145,6 +151,8 @@ pub struct Limits {
     pub target_bytes: usize,
     /// Headers of a request.
     pub headers: usize,
+    /// Bytes of a request body.
+    pub body_bytes: u64,
     /// HTTP/2 streams of a connection.
     pub streams: u32,
     /// Idle connections kept to one endpoint.
@@ -164,6 +172,9 @@ impl Default for Limits {
             head_bytes: 32 * 1024,
             target_bytes: 8 * 1024,
             headers: 100,
+            // Bodies go through in pieces, so that their size costs the edge nothing: this is
+            // for the backends, high enough for what people do upload in one piece.
+            body_bytes: 1024 * 1024 * 1024,
             streams: 128,
             idle_per_endpoint: 128,
             idle_connections: 4096,

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use http::{
-    Extensions, HeaderMap, HeaderValue, Method, Version as HttpVersion, header, request::Parts,
-    uri::PathAndQuery,
+    Extensions, HeaderMap, HeaderName, HeaderValue, Method, Version as HttpVersion, header,
+    request::Parts, uri::PathAndQuery,
 };
 use routing::{
     headers::Nominations,
@@ -13,7 +13,13 @@ use routing::{
     refusal::Refusal,
 };
 
-use crate::{codec::head::HeadError, options::Defences};
+use crate::{
+    codec::head::HeadError,
+    options::{Defences, Limits},
+};
+
+/// What a field of HTTP/2 counts beside its name and value.
+const FIELD_OVERHEAD: usize = 32;
 
 /// What a request asks for.
 #[derive(Debug)]
@@ -82,6 +88,26 @@ pub(crate) fn read<'h>(
         nominations,
         upgrade,
     })
+}
+
+/// Bounds an HTTP/2 head like one of HTTP/1, whose guard does it before it is parsed. Fields count
+/// as RFC 9113 section 6.5.2 has it.
+pub(crate) fn check_size(head: &Parts, limits: &Limits) -> Result<(), Refusal> {
+    let size = |(name, value): (&HeaderName, &HeaderValue)| {
+        name.as_str().len() + value.len() + FIELD_OVERHEAD
+    };
+    let target = head
+        .uri
+        .path_and_query()
+        .map_or(0, |target| target.as_str().len());
+    if target > limits.target_bytes {
+        return Err(Refusal::UriTooLong);
+    }
+    let bytes: usize = head.headers.iter().map(size).sum();
+    if head.headers.len() > limits.headers || bytes > limits.head_bytes {
+        return Err(Refusal::HeadersTooLarge);
+    }
+    Ok(())
 }
 
 /// What a request on the plain port asks for: enough to redirect it.
@@ -218,6 +244,7 @@ pub(crate) const fn head_refusal(error: HeadError) -> Refusal {
         HeadError::TooLarge => Refusal::HeadersTooLarge,
         HeadError::TargetTooLong => Refusal::UriTooLong,
         HeadError::Target => Refusal::MalformedRequest,
+        HeadError::Late => Refusal::RequestTimeout,
     }
 }
 

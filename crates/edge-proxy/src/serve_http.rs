@@ -29,12 +29,14 @@ use crate::{
     forward,
     pages::{self, Shown},
     record::Record,
-    request::{self, Upgrade},
+    request::{self, Asked, Upgrade},
+    trailers::{self, AnswerTrailers, RequestTrailers},
     tunnel::Tunnel,
     upstream::{
-        body::{AnswerBody, BodyError, ClientBody},
-        send::{Outgoing, Reply, send},
+        body::{AnswerBody, BodyError, ClientBody, Upload},
+        send::{Connections, Failure, Outgoing, Reply, send},
     },
+    worker::RequestId,
 };
 
 /// The body of an answer.
@@ -157,19 +159,26 @@ fn end_if_closing<B>(peer: &Peer, mut response: Response<B>) -> Response<B> {
     response
 }
 
+/// How often one request is begun. Each beginning but the first takes a change of its route or a
+/// kept connection that ended at the wrong moment.
+const BEGINNINGS_MAX: u32 = 4;
+
 async fn pass(
     peer: &Rc<Peer>,
-    mut head: Parts,
+    head: Parts,
     body: Incoming,
     record: &mut Record,
 ) -> Result<Passed, Refusal> {
     if let Some(error) = peer.control.refused() {
         return Err(request::head_refusal(error));
     }
-    let worker = &peer.worker;
-    let defences = &worker.shared.defences;
-    let has_body = !body.is_end_stream();
-    let asked = request::read(&head, peer.version, peer.scheme, has_body, defences)?;
+    let shared = &peer.worker.shared;
+    let mut body = (!body.is_end_stream()).then_some(body);
+    let has_body = body.is_some();
+    if peer.version == Version::Http2 {
+        request::check_size(&head, &shared.limits)?;
+    }
+    let asked = request::read(&head, peer.version, peer.scheme, has_body, &shared.defences)?;
     record.asks(&head.method, &asked.host, asked.target.path());
     let subject = Subject {
         peer: peer.address,
@@ -178,59 +187,108 @@ async fn pass(
         target: asked.target.clone(),
         handshake: Rc::clone(&peer.handshake),
     };
-    let admission = Admission::obtain(peer, subject, record.route())?;
-    if let Some(fault) = worker.shared.fault {
-        fault(head.uri.path());
-    }
-    if let BackendKind::HttpResponse {
-        status,
-        headers,
-        body,
-    } = &admission.backend().kind
-    {
-        let mut response = fixed(*status, headers, body)?;
-        let (status, edits) = (response.status(), admission.set().chain.response_headers());
-        forward::response_headers(response.headers_mut(), edits, &head.method, status)?;
-        return Ok(Passed::Fixed(response));
-    }
-    let (method, upgrade) = (head.method.clone(), asked.upgrade.clone());
-    let host = forward::host_value(&head.headers, &asked)?;
-    let stripped = forward::stripped(&head.headers, &asked, admission.set(), defences);
-    let target = asked.target;
-    let mut headers = std::mem::take(&mut head.headers);
-    forward::remove(&mut headers, stripped);
-    let edits = admission.set().chain.request_headers();
-    forward::request_headers(&mut headers, peer, host, upgrade.as_ref(), edits, record.id);
-    let body = if has_body {
-        let flight = admission.flight().share();
-        ClientBody::Streamed {
-            incoming: body,
-            flight,
-            trailers: !defences.trailers,
+    let mut connections = Connections::Kept;
+    for _ in 0..BEGINNINGS_MAX {
+        let admission = Admission::obtain(peer, subject.clone(), record.route())?;
+        if let Some(fault) = shared.fault {
+            fault(head.uri.path());
         }
-    } else {
-        ClientBody::Empty
+        if let Some(response) = fixed(&admission, &head.method)? {
+            return Ok(Passed::Fixed(response));
+        }
+        let outgoing = outgoing(peer, &head, &asked, body, &admission, record.id)?;
+        let sending = send(&peer.worker, &admission, outgoing, connections);
+        let sent = until_cut(admission.flight(), sending).await;
+        let sent = sent.map_err(Cut::refusal)?;
+        // What was cut while it was sent failed for that reason.
+        if let (Err(_), Some(cut)) = (&sent, admission.flight().cut_reason()) {
+            return Err(cut.refusal());
+        }
+        match sent {
+            Ok(reply) => {
+                return answer(peer, &head, asked.upgrade.as_ref(), reply, admission).await;
+            }
+            Err(Failure::Refused(reason)) => return Err(reason),
+            Err(Failure::Again {
+                connections: left,
+                body: unsent,
+            }) => {
+                connections = left;
+                body = unsent;
+            }
+        }
+    }
+    Err(Refusal::Revoked)
+}
+
+/// The request as its backend gets it.
+fn outgoing(
+    peer: &Rc<Peer>,
+    head: &Parts,
+    asked: &Asked<'_>,
+    body: Option<Incoming>,
+    admission: &Admission,
+    id: RequestId,
+) -> Result<Outgoing, Refusal> {
+    let shared = &peer.worker.shared;
+    let defences = &shared.defences;
+    let filter = forward::request_filter(asked, admission.set());
+    let mut headers = forward::kept(&head.headers, &filter, defences);
+    let host = forward::host_value(&head.headers, asked)?;
+    let upgrade = asked.upgrade.as_ref();
+    forward::add_to_request(&mut headers, peer, host, upgrade, filter.edits, id);
+    if upgrade.is_none() && trailers::are_asked_for(&head.headers) {
+        headers.insert(header::TE, HeaderValue::from_static("trailers"));
+        headers.insert(header::CONNECTION, HeaderValue::from_static("te"));
+    }
+    let body = match body {
+        None => ClientBody::Empty,
+        Some(incoming) => {
+            let length = incoming.size_hint().exact();
+            if length.is_some_and(|length| length > shared.limits.body_bytes) {
+                return Err(Refusal::BodyTooLarge);
+            }
+            // On HTTP/1 nothing stands behind a body whose length is known.
+            let trailers = if peer.version == Version::Http2 || length.is_none() {
+                RequestTrailers::announced(&head.headers, &filter, defences)
+            } else {
+                RequestTrailers::default()
+            };
+            if let Some(names) = trailers.announcement() {
+                headers.insert(header::TRAILER, names);
+            }
+            let flight = admission.flight().share();
+            ClientBody::Streamed {
+                incoming,
+                upload: Upload::new(flight, shared.limits.body_bytes, trailers),
+            }
+        }
     };
-    let outgoing = Outgoing {
-        method: head.method,
-        target,
+    Ok(Outgoing {
+        method: head.method.clone(),
+        target: asked.target.clone(),
         headers,
         body,
-    };
-    let sent = until_cut(admission.flight(), send(worker, &admission, outgoing));
-    let reply = sent.await.map_err(Cut::refusal)??;
-    answer(reply, admission, upgrade.as_ref(), &method, defences).await
+    })
 }
 
 /// Turns what the backend answered into what the client gets.
 async fn answer(
+    peer: &Peer,
+    asked: &Parts,
+    upgrade: Option<&Upgrade>,
     mut reply: Reply,
     admission: Admission,
-    upgrade: Option<&Upgrade>,
-    method: &Method,
-    defences: &crate::options::Defences,
 ) -> Result<Passed, Refusal> {
-    forward::check_framing(reply.response.headers())?;
+    let defences = &peer.worker.shared.defences;
+    let headers = reply.response.headers_mut();
+    forward::check_framing(headers)?;
+    let trailers = (headers.contains_key(header::TRANSFER_ENCODING)
+        && trailers::are_taken(peer.version, &asked.headers))
+    .then(|| AnswerTrailers::of(admission.set(), headers));
+    let announced = trailers
+        .as_ref()
+        .and_then(|trailers| trailers.announcement(headers));
     let status = reply.response.status();
     let edits = admission.set().chain.response_headers();
     let granted = upgrade
@@ -238,9 +296,15 @@ async fn answer(
     if status == StatusCode::SWITCHING_PROTOCOLS && granted.is_none() {
         return Err(Refusal::UpstreamInvalid);
     }
-    forward::response_headers(reply.response.headers_mut(), edits, method, status)?;
+    let headers = reply.response.headers_mut();
+    forward::response_headers(headers, edits, &asked.method, status)?;
+    if let Some(names) = announced {
+        headers.insert(header::TRAILER, names);
+    }
     let Some(Upgrade { protocol, key: _ }) = granted else {
-        return Ok(Passed::Answered(reply.into_body(admission.into_flight())));
+        return Ok(Passed::Answered(
+            reply.into_body(trailers, admission.into_flight()),
+        ));
     };
     let (mut head, _) = reply.response.into_parts();
     head.headers
@@ -263,19 +327,26 @@ async fn answer(
 }
 
 /// The answer of a backend that is one.
-fn fixed(
-    status: u16,
-    headers: &std::collections::BTreeMap<String, String>,
-    body: &str,
-) -> Result<Response<Bytes>, Refusal> {
+fn fixed(admission: &Admission, method: &Method) -> Result<Option<Response<Bytes>>, Refusal> {
+    let BackendKind::HttpResponse {
+        status,
+        headers,
+        body,
+    } = &admission.backend().kind
+    else {
+        return Ok(None);
+    };
+    let status = StatusCode::from_u16(*status).map_err(|_| Refusal::UpstreamInvalid)?;
     let mut response = Response::new(Bytes::copy_from_slice(body.as_bytes()));
-    *response.status_mut() = StatusCode::from_u16(status).map_err(|_| Refusal::UpstreamInvalid)?;
+    *response.status_mut() = status;
     for (name, value) in headers {
         let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| Refusal::UpstreamInvalid)?;
         let value = HeaderValue::from_str(value).map_err(|_| Refusal::UpstreamInvalid)?;
         response.headers_mut().append(name, value);
     }
-    Ok(response)
+    let edits = admission.set().chain.response_headers();
+    forward::response_headers(response.headers_mut(), edits, method, status)?;
+    Ok(Some(response))
 }
 
 /// Waits for a future unless the request must end.

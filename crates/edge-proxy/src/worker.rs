@@ -298,7 +298,9 @@ async fn revoke(worker: Rc<Worker>) {
     }
 }
 
-/// The grace less what it takes to notice that it is over: a promise of 5 s is kept within 5 s.
+/// The grace less what it may take to see that it is over (a tick), to find that the client does
+/// not hear (`flight`), and to end its connection (another tick): a promise of 5 s is kept within
+/// 5 s, as the flag's help says.
 fn grace(promised: Duration) -> Duration {
     promised.saturating_sub(TICK * 5)
 }

@@ -78,6 +78,7 @@ impl World {
                 controller: None,
                 host: host.pattern.clone(),
                 namespace: None,
+                heir: None,
                 declared: true,
                 texts: Texts::default(),
             });
@@ -239,8 +240,14 @@ fn answer_fits(text: &str, backend: &str, case: &Case) -> Result<(), String> {
         }
     }
     let alike = |name: &str| name.replace('_', "-");
+    let trailers: Vec<(String, String)> =
+        serde_json::from_value(seen["trailers"].clone()).unwrap_or_default();
     for name in &case.expected.no_headers {
-        if headers.iter().any(|(n, _)| alike(n) == alike(name)) {
+        if headers
+            .iter()
+            .chain(&trailers)
+            .any(|(n, _)| alike(n) == alike(name))
+        {
             return wrong(format!("{name} is there"));
         }
     }

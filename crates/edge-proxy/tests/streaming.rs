@@ -5,7 +5,7 @@ mod common;
 
 use std::{
     io::{Read, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -13,29 +13,8 @@ use std::{
     time::Duration,
 };
 
-use common::{Edge, host, prefix};
+use common::{Edge, host, prefix, scripted};
 use testkit::{backend::Backend, client::read_answer, wait};
-
-/// A backend that does this with each connection, once the head of a request is read.
-fn scripted(script: impl Fn(TcpStream, String) + Send + Sync + 'static) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("bound");
-    let script = Arc::new(script);
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().map_while(Result::ok) {
-            let script = Arc::clone(&script);
-            std::thread::spawn(move || {
-                let mut head = Vec::new();
-                let mut byte = [0];
-                while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) == 1 {
-                    head.push(byte[0]);
-                }
-                script(stream, String::from_utf8_lossy(&head).into_owned());
-            });
-        }
-    });
-    address
-}
 
 fn edge_with(backend: SocketAddr) -> Edge {
     edge_waiting(backend, Duration::from_secs(10))
@@ -236,9 +215,17 @@ fn who_takes_too_long_is_let_go() {
     let mut half = edge.client().open("a.example").expect("a connection");
     write!(half, "GET / HTTP/1.1\r\nhost: a.ex").expect("sent");
     half.flush().expect("sent");
-    let mut rest = Vec::new();
-    half.read_to_end(&mut rest).unwrap_or_default();
-    assert!(rest.is_empty(), "half a head gets no answer");
+    let answer = read_answer(&mut half, "GET").expect("an answer");
+    assert_eq!(
+        (
+            answer.status,
+            answer.header("ngrok-error-code"),
+            answer.header("connection")
+        ),
+        (408, Some("ERR_PORTCULLIS_REQUEST_TIMEOUT"), Some("close")),
+        "half a head"
+    );
+    assert!(read_answer(&mut half, "GET").is_err(), "it has ended");
 }
 
 #[test]

@@ -203,10 +203,11 @@ impl ResponseFilter<'_> {
             && !self.edits.is_some_and(|edits| edits.removes(name))
     }
 
-    /// Whether a backend's trailer goes on.
+    /// Whether a backend's trailer goes on: nothing that has a meaning between edge and backend
+    /// alone, either.
     #[must_use]
     pub fn keeps_trailer(&self, name: &[u8]) -> bool {
-        self.keeps(name) && may_trail(name)
+        self.keeps(name) && fate(name) == Fate::Kept && may_trail(name)
     }
 }
 

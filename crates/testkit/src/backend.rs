@@ -1,5 +1,5 @@
 //! Backends that say what reached them: each answer is JSON with the backend's name, the request
-//! line and the headers as received. WebSockets are echoed.
+//! line and the headers as received, and the trailers where there are any. WebSockets are echoed.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -87,33 +87,26 @@ fn serve(stream: TcpStream, name: &str, switches: bool, seen: &Backend) -> Optio
             return None;
         }
         let request_line = line.trim_end().to_owned();
-        let mut headers: Vec<(String, String)> = Vec::new();
-        loop {
-            let mut line = String::new();
-            reader.read_line(&mut line).ok()?;
-            let line = line.trim_end();
-            if line.is_empty() {
-                break;
-            }
-            let (key, value) = line.split_once(':')?;
-            headers.push((key.to_ascii_lowercase(), value.trim().to_owned()));
-        }
+        let headers = read_fields(&mut reader)?;
         let header = |name: &str| {
             headers
                 .iter()
                 .find(|(n, _)| n == name)
                 .map(|(_, v)| v.clone())
         };
-        let body = read_body(&mut reader, &header)?;
+        let (body, trailers) = read_body(&mut reader, &header)?;
         seen.requests.fetch_add(1, Ordering::SeqCst);
         let mut parts = request_line.split(' ');
-        let answer = json!({
+        let mut answer = json!({
             "backend": name,
             "method": parts.next()?,
             "target": parts.next()?,
             "headers": headers,
             "body": String::from_utf8_lossy(&body),
         });
+        if !trailers.is_empty() {
+            answer["trailers"] = json!(trailers);
+        }
         {
             let mut last = seen.last.lock().ok()?;
             if last.len() < REMEMBERED {
@@ -142,21 +135,38 @@ fn serve(stream: TcpStream, name: &str, switches: bool, seen: &Backend) -> Optio
     }
 }
 
+/// Names and values, to the empty line.
+type Fields = Vec<(String, String)>;
+
+fn read_fields(reader: &mut BufReader<TcpStream>) -> Option<Fields> {
+    let mut fields = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        let line = line.trim_end();
+        if line.is_empty() {
+            return Some(fields);
+        }
+        let (key, value) = line.split_once(':')?;
+        fields.push((key.to_ascii_lowercase(), value.trim().to_owned()));
+    }
+}
+
 fn read_body(
     reader: &mut BufReader<TcpStream>,
     header: &dyn Fn(&str) -> Option<String>,
-) -> Option<Vec<u8>> {
+) -> Option<(Vec<u8>, Fields)> {
     let mut body = Vec::new();
     if header("transfer-encoding").is_some() {
         loop {
             let mut line = String::new();
             reader.read_line(&mut line).ok()?;
             let size = usize::from_str_radix(line.trim(), 16).ok()?;
+            if size == 0 {
+                return Some((body, read_fields(reader)?));
+            }
             let mut chunk = vec![0; size + 2];
             reader.read_exact(&mut chunk).ok()?;
-            if size == 0 {
-                return Some(body);
-            }
             body.extend_from_slice(&chunk[..size]);
         }
     }
@@ -164,7 +174,7 @@ fn read_body(
         body = vec![0; length.parse().ok()?];
         reader.read_exact(&mut body).ok()?;
     }
-    Some(body)
+    Some((body, Vec::new()))
 }
 
 fn echo(stream: TcpStream) -> Option<()> {

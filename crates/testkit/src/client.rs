@@ -116,6 +116,14 @@ impl Client {
         }
     }
 
+    /// The TLS configuration of a client that speaks this protocol and no other.
+    #[must_use]
+    pub fn config_for(&self, protocol: &[u8]) -> Arc<ClientConfig> {
+        let mut config = ClientConfig::clone(&self.config);
+        config.alpn_protocols = vec![protocol.to_vec()];
+        Arc::new(config)
+    }
+
     /// Opens a connection for a host.
     ///
     /// # Errors

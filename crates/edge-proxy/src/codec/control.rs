@@ -41,6 +41,8 @@ pub(crate) struct Control {
     in_flight: Cell<u32>,
     idle_since: Cell<Tick>,
     head_since: Cell<Tick>,
+    /// The head that has begun is to be refused, since it takes too long.
+    late: Cell<bool>,
     write_since: Cell<Tick>,
 }
 
@@ -61,6 +63,7 @@ impl Control {
             in_flight: Cell::new(0),
             idle_since: Cell::new(now),
             head_since: Cell::new(0),
+            late: Cell::new(false),
             write_since: Cell::new(0),
         }
     }
@@ -114,10 +117,16 @@ impl Control {
     /// Ends the connection when its client takes too long, or when it is closing and done.
     pub(crate) fn check(&self, timeouts: &Timeouts) {
         let now = self.clock.now();
-        if overdue(&self.head_since, now, timeouts.head)
-            || overdue(&self.write_since, now, timeouts.client)
-        {
+        if overdue(&self.write_since, now, timeouts.client) {
             self.cut();
+        } else if overdue(&self.head_since, now, timeouts.head) {
+            if self.late.replace(true) {
+                self.cut();
+            } else {
+                // It has as long again to take the refusal.
+                self.head_since.set(now);
+                self.reader.ring();
+            }
         } else if self.head_since.get() == 0 && overdue(&self.idle_since, now, timeouts.idle) {
             self.close();
         }
@@ -150,8 +159,12 @@ impl Control {
         self.upgrade.get()
     }
 
-    /// Wakes the reader when an upgrade is decided.
-    pub(super) fn hear_decision(&self, reader: &Waker) {
+    pub(super) fn is_late(&self) -> bool {
+        self.late.get()
+    }
+
+    /// Wakes the reader when an upgrade is decided, or when a head is late.
+    pub(super) fn wake(&self, reader: &Waker) {
         self.reader.hear(reader);
     }
 

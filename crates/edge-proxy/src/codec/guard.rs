@@ -227,7 +227,7 @@ impl<IO: AsyncRead + Unpin> AsyncRead for Guard<IO> {
             match this.state {
                 State::Waiting => match this.control.upgrade() {
                     Upgrade::Undecided => {
-                        this.control.hear_decision(cx.waker());
+                        this.control.wake(cx.waker());
                         return Poll::Pending;
                     }
                     Upgrade::Refused => this.state = State::Head { seen: 0 },
@@ -241,6 +241,14 @@ impl<IO: AsyncRead + Unpin> AsyncRead for Guard<IO> {
             }
             if this.fresh() && this.judge_held() {
                 continue;
+            }
+            if matches!(this.state, State::Head { .. }) && !this.held.is_empty() {
+                if this.control.is_late() {
+                    this.held.clear();
+                    this.refuse(HeadError::Late);
+                    continue;
+                }
+                this.control.wake(cx.waker());
             }
             let before = buf.filled().len();
             ready!(Pin::new(&mut this.io).poll_read(cx, buf))?;

@@ -47,6 +47,9 @@ pub(crate) enum HeadError {
     /// A longer target than allowed.
     #[error("the request target is too long")]
     TargetTooLong,
+    /// A head that is not whole in time.
+    #[error("the request head did not arrive in time")]
+    Late,
 }
 
 /// How much a head may hold.

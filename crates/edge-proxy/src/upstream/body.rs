@@ -1,8 +1,7 @@
 //! The two bodies that pass through: the client's on its way to a backend, and the answer.
 //!
 //! Both go through in the pieces in which they are read; what holds them in memory is one read
-//! buffer each. Trailers are dropped (R16): nothing reads them yet, and they would carry past the
-//! header rules what those strip.
+//! buffer each. What comes behind them goes by the rules of `trailers`.
 
 use std::{
     pin::Pin,
@@ -19,6 +18,7 @@ use super::pool::Lease;
 use crate::{
     flight::{Awaiting, Cut, Flight},
     serve_http::until_cut,
+    trailers::{AnswerTrailers, RequestTrailers},
     watch::Entry,
 };
 
@@ -35,11 +35,60 @@ pub(crate) enum BodyError {
 #[derive(Debug)]
 pub(crate) enum ClientBody {
     Empty,
-    Streamed {
-        incoming: Incoming,
-        flight: Rc<Flight>,
-        trailers: bool,
-    },
+    Streamed { incoming: Incoming, upload: Upload },
+}
+
+/// What is to know of a body while it is passed on.
+#[derive(Debug)]
+pub(crate) struct Upload {
+    flight: Rc<Flight>,
+    /// How much may still come.
+    left: u64,
+    trailers: RequestTrailers,
+}
+
+impl Upload {
+    pub(crate) fn new(flight: Rc<Flight>, bytes_max: u64, trailers: RequestTrailers) -> Self {
+        Self {
+            flight,
+            left: bytes_max,
+            trailers,
+        }
+    }
+
+    /// Counts bytes; a client that sends more than it may is cut.
+    fn take(&mut self, bytes: usize) -> Result<(), Cut> {
+        self.flight.client_progressed(bytes);
+        match self.left.checked_sub(bytes as u64) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => {
+                self.flight.cut(Cut::TooLarge);
+                Err(Cut::TooLarge)
+            }
+        }
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        self.flight.upload_ended();
+    }
+}
+
+impl ClientBody {
+    /// The client's body, when nothing of it was passed on.
+    pub(crate) fn into_incoming(self) -> Option<Incoming> {
+        match self {
+            Self::Empty => None,
+            Self::Streamed {
+                incoming,
+                upload: _,
+            } => Some(incoming),
+        }
+    }
 }
 
 impl Body for ClientBody {
@@ -50,39 +99,31 @@ impl Body for ClientBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let Self::Streamed {
-            incoming,
-            flight,
-            trailers,
-        } = &mut *self
-        else {
+        let Self::Streamed { incoming, upload } = &mut *self else {
             return Poll::Ready(None);
         };
-        loop {
-            return match Pin::new(&mut *incoming).poll_frame(cx) {
-                Poll::Pending => {
-                    flight.await_client();
-                    Poll::Pending
+        let polled = Pin::new(incoming).poll_frame(cx);
+        match polled {
+            Poll::Pending => {
+                upload.flight.await_client();
+                Poll::Pending
+            }
+            Poll::Ready(Some(Ok(mut frame))) => {
+                if let Some(trailers) = frame.trailers_mut() {
+                    upload.flight.upload_ended();
+                    upload.trailers.filter(trailers);
                 }
-                Poll::Ready(Some(Ok(frame))) => {
-                    let Some(data) = frame.data_ref() else {
-                        if *trailers {
-                            return Poll::Ready(Some(Ok(frame)));
-                        }
-                        continue;
-                    };
-                    flight.client_progressed(data.len());
-                    Poll::Ready(Some(Ok(frame)))
-                }
-                Poll::Ready(Some(Err(error))) => {
-                    flight.upload_ended();
-                    Poll::Ready(Some(Err(BodyError::Broken(error))))
-                }
-                Poll::Ready(None) => {
-                    flight.upload_ended();
-                    Poll::Ready(None)
-                }
-            };
+                let taken = upload.take(frame.data_ref().map_or(0, Bytes::len));
+                Poll::Ready(Some(taken.map(|()| frame).map_err(BodyError::from)))
+            }
+            Poll::Ready(Some(Err(error))) => {
+                upload.flight.upload_ended();
+                Poll::Ready(Some(Err(BodyError::Broken(error))))
+            }
+            Poll::Ready(None) => {
+                upload.flight.upload_ended();
+                Poll::Ready(None)
+            }
         }
     }
 
@@ -96,15 +137,9 @@ impl Body for ClientBody {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Empty => SizeHint::with_exact(0),
+            // Only a body of unknown length has a place for trailers on HTTP/1.
+            Self::Streamed { upload, .. } if !upload.trailers.is_empty() => SizeHint::default(),
             Self::Streamed { incoming, .. } => incoming.size_hint(),
-        }
-    }
-}
-
-impl Drop for ClientBody {
-    fn drop(&mut self) {
-        if let Self::Streamed { flight, .. } = self {
-            flight.upload_ended();
         }
     }
 }
@@ -132,16 +167,24 @@ impl Drop for AbortOnDrop {
 pub(crate) struct AnswerBody {
     incoming: Incoming,
     driver: Driver,
+    /// Absent where the client takes none.
+    trailers: Option<AnswerTrailers>,
     flight: Rc<Flight>,
     /// Its place among those in flight, for as long as this drives the request.
     entry: Option<Entry<Flight>>,
 }
 
 impl AnswerBody {
-    pub(crate) fn new(incoming: Incoming, driver: Driver, entry: Entry<Flight>) -> Self {
+    pub(crate) fn new(
+        incoming: Incoming,
+        driver: Driver,
+        trailers: Option<AnswerTrailers>,
+        entry: Entry<Flight>,
+    ) -> Self {
         let mut body = Self {
             incoming,
             driver,
+            trailers,
             flight: entry.share(),
             entry: Some(entry),
         };
@@ -199,36 +242,40 @@ impl Body for AnswerBody {
             return Poll::Ready(Some(Err(cut.into())));
         }
         self.flight.taken();
-        loop {
-            let mut polled = Pin::new(&mut self.incoming).poll_frame(cx);
-            if polled.is_pending() {
-                self.drive(cx);
-                polled = Pin::new(&mut self.incoming).poll_frame(cx);
+        let mut polled = Pin::new(&mut self.incoming).poll_frame(cx);
+        if polled.is_pending() {
+            self.drive(cx);
+            polled = Pin::new(&mut self.incoming).poll_frame(cx);
+        }
+        match polled {
+            Poll::Pending => {
+                self.flight.await_backend(Awaiting::Body);
+                Poll::Pending
             }
-            match polled {
-                Poll::Pending => {
-                    self.flight.await_backend(Awaiting::Body);
-                    return Poll::Pending;
-                }
-                Poll::Ready(Some(Ok(frame))) => {
-                    // Trailers are dropped, as the module's head says.
-                    if !frame.is_data() {
-                        continue;
+            Poll::Ready(Some(Ok(mut frame))) => {
+                if let Some(trailers) = frame.trailers_mut() {
+                    // Nothing comes behind them, and nobody may ask for it.
+                    self.ended();
+                    match &self.trailers {
+                        Some(rules) => rules.filter(trailers),
+                        None => trailers.clear(),
                     }
-                    self.flight.backend_progressed();
-                    self.flight.handed_over();
-                    if self.incoming.is_end_stream() {
-                        self.ended();
+                    if trailers.is_empty() {
+                        return Poll::Ready(None);
                     }
                     return Poll::Ready(Some(Ok(frame)));
                 }
-                Poll::Ready(Some(Err(error))) => {
-                    return Poll::Ready(Some(Err(BodyError::Broken(error))));
-                }
-                Poll::Ready(None) => {
+                self.flight.backend_progressed();
+                self.flight.handed_over();
+                if self.incoming.is_end_stream() {
                     self.ended();
-                    return Poll::Ready(None);
                 }
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(BodyError::Broken(error)))),
+            Poll::Ready(None) => {
+                self.ended();
+                Poll::Ready(None)
             }
         }
     }

@@ -6,3 +6,4 @@ pub(crate) mod dial;
 pub(crate) mod pool;
 pub(crate) mod resolve;
 pub(crate) mod send;
+mod wire;

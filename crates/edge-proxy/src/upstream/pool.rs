@@ -28,6 +28,7 @@ use tokio::net::TcpStream;
 use super::{
     body::ClientBody,
     dial::{DialError, Policy},
+    wire::{Heard, Wire},
 };
 use crate::{
     metrics::WorkerMetrics,
@@ -62,7 +63,8 @@ struct Endpoint {
 /// A connection with its parser.
 struct Link {
     sender: SendRequest<ClientBody>,
-    connection: Option<Connection<TokioIo<TcpStream>, ClientBody>>,
+    connection: Option<Connection<TokioIo<Wire>, ClientBody>>,
+    heard: Heard,
     ended: bool,
 }
 
@@ -155,14 +157,14 @@ impl Pool {
         }
     }
 
-    /// An idle connection, and for how long it has been idle.
-    pub(super) fn reuse(self: &Rc<Self>, address: SocketAddr) -> Option<(Lease, Tick)> {
+    /// An idle connection.
+    pub(super) fn reuse(self: &Rc<Self>, address: SocketAddr) -> Option<Lease> {
         loop {
             let (mut link, since) = self.endpoints.borrow_mut().get_mut(&address)?.idle.pop()?;
             self.idle.set(self.idle.get().saturating_sub(1));
             let idle = self.clock.now().saturating_sub(since);
             if u128::from(idle) < self.timeouts.pool_idle.as_millis() && link.is_reusable() {
-                return Some((self.lease(address, Some(link)), idle));
+                return Some(self.lease(address, Some(link)));
             }
         }
     }
@@ -174,14 +176,20 @@ impl Pool {
         let stream = self.policy.dial(address, self.timeouts.connect).await;
         self.metrics.upstream_connects.add(1);
         let stream = stream.inspect_err(|_| self.metrics.upstream_failures.add(1))?;
+        let heard = Heard::default();
+        let wire = Wire {
+            stream,
+            heard: heard.clone(),
+        };
         let (sender, connection) = Builder::new()
             .max_buf_size(BUFFER_BYTES_MAX)
-            .handshake(TokioIo::new(stream))
+            .handshake(TokioIo::new(wire))
             .await
             .map_err(|error| DialError::Connect(std::io::Error::other(error)))?;
         lease.link = Some(Box::new(Link {
             sender,
             connection: Some(connection),
+            heard,
             ended: false,
         }));
         Ok(lease)
@@ -262,6 +270,7 @@ impl Lease {
         let Some(link) = &mut self.link else {
             unreachable!("a lease is used when it has its connection");
         };
+        link.heard.forget();
         let mut sent = std::pin::pin!(link.sender.try_send_request(request));
         std::future::poll_fn(|cx| {
             link.drive(cx);
@@ -275,6 +284,11 @@ impl Lease {
             }
         })
         .await
+    }
+
+    /// Whether a byte of the answer has come.
+    pub(super) fn has_heard(&self) -> bool {
+        self.link.as_ref().is_none_or(|link| link.heard.anything())
     }
 
     /// Puts the connection back if another request can use it.
@@ -299,6 +313,6 @@ impl Lease {
         })
         .await;
         let parts = link.connection?.into_parts();
-        Some((parts.io.into_inner(), parts.read_buf))
+        Some((parts.io.into_inner().stream, parts.read_buf))
     }
 }

@@ -18,15 +18,40 @@ use super::{
 use crate::{
     admission::Admission,
     flight::{Awaiting, Flight},
-    watch::{Entry, Tick},
+    trailers::AnswerTrailers,
+    watch::Entry,
     worker::Worker,
 };
 
 /// Endpoints that one request tries.
 const TRIES_MAX: usize = 3;
-/// A connection that was idle for so long may have been closed by the other side meanwhile; one
-/// that was not is not worth a copy of the request.
-const STALE_MS: Tick = 100;
+
+/// Which connections a request may go out on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Connections {
+    /// Kept ones, if there are any.
+    Kept,
+    /// New ones: a kept one has failed it.
+    New,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Refused(Refusal),
+    /// The request was not sent, or may be sent twice: it is judged anew and begun again, since
+    /// the table may be another by now (R12).
+    Again {
+        connections: Connections,
+        body: Option<Incoming>,
+    },
+}
+
+impl From<Refusal> for Failure {
+    fn from(reason: Refusal) -> Self {
+        Self::Refused(reason)
+    }
+}
 
 /// A request as the backend gets it.
 pub(crate) struct Outgoing {
@@ -44,7 +69,11 @@ pub(crate) struct Reply {
 
 impl Reply {
     /// The answer's body, which drives the connection from now on.
-    pub(crate) fn into_body(self, flight: Entry<Flight>) -> Response<AnswerBody> {
+    pub(crate) fn into_body(
+        self,
+        trailers: Option<AnswerTrailers>,
+        flight: Entry<Flight>,
+    ) -> Response<AnswerBody> {
         let Self {
             response,
             mut lease,
@@ -65,7 +94,7 @@ impl Reply {
             };
             Driver::Task(AbortOnDrop(tokio::task::spawn_local(drive)))
         };
-        response.map(|incoming| AnswerBody::new(incoming, driver, flight))
+        response.map(|incoming| AnswerBody::new(incoming, driver, trailers, flight))
     }
 }
 
@@ -74,7 +103,8 @@ pub(crate) async fn send(
     worker: &Rc<Worker>,
     admission: &Admission,
     outgoing: Outgoing,
-) -> Result<Reply, Refusal> {
+    connections: Connections,
+) -> Result<Reply, Failure> {
     let resolved;
     let endpoints: &[SocketAddr] = match &admission.backend().kind {
         BackendKind::TunnelGroup { labels: _ } => &admission.backend().endpoints,
@@ -83,14 +113,15 @@ pub(crate) async fn send(
             &resolved
         }
         // Answered without a connection, before it comes to this.
-        BackendKind::HttpResponse { .. } => return Err(Refusal::Internal),
+        BackendKind::HttpResponse { .. } => return Err(Refusal::Internal.into()),
     };
     if endpoints.is_empty() {
-        return Err(Refusal::NoEndpoints);
+        return Err(Refusal::NoEndpoints.into());
     }
     let mut attempt = Attempt {
         worker,
-        flight: admission.flight(),
+        admission,
+        connections,
         endpoints,
         tried: Vec::new(),
         failure: Refusal::UpstreamUnreachable,
@@ -113,73 +144,90 @@ fn request(outgoing: Outgoing) -> Request<ClientBody> {
     request
 }
 
-/// The same request once more, if it may be sent twice.
-fn copy(request: &Request<ClientBody>) -> Option<Request<ClientBody>> {
-    let repeatable = matches!(request.body(), ClientBody::Empty)
+/// Whether a request may be sent twice (RFC 9110 section 9.2.2).
+fn is_repeatable(request: &Request<ClientBody>) -> bool {
+    matches!(request.body(), ClientBody::Empty)
         && matches!(
             *request.method(),
             Method::GET | Method::HEAD | Method::OPTIONS | Method::PUT | Method::DELETE
-        );
-    repeatable.then(|| {
-        let mut copy = Request::new(ClientBody::Empty);
-        copy.method_mut().clone_from(request.method());
-        copy.uri_mut().clone_from(request.uri());
-        copy.headers_mut().clone_from(request.headers());
-        *copy.version_mut() = request.version();
-        copy
-    })
+        )
+}
+
+/// How one exchange fails.
+enum Broken {
+    /// Nothing was sent.
+    Unsent(Box<Request<ClientBody>>),
+    /// It may have been sent. Whether anything was heard.
+    Sent { heard: bool },
 }
 
 struct Attempt<'a> {
     worker: &'a Rc<Worker>,
-    flight: &'a Entry<Flight>,
+    admission: &'a Admission,
+    connections: Connections,
     endpoints: &'a [SocketAddr],
     tried: Vec<SocketAddr>,
     failure: Refusal,
 }
 
 impl Attempt<'_> {
-    async fn run(&mut self, mut request: Request<ClientBody>) -> Result<Reply, Refusal> {
+    async fn run(&mut self, mut request: Request<ClientBody>) -> Result<Reply, Failure> {
         let pool = &self.worker.pool;
-        let mut reuse = true;
+        // Ends: each round takes a kept connection out of the pool, or tries an endpoint.
         while self.tried.len() < TRIES_MAX {
             let Some(address) = pool.choose(self.endpoints, &self.tried) else {
-                return Err(self.failure);
+                return Err(self.failure.into());
             };
-            // Ends: each round takes a kept connection out of the pool, or tries an endpoint.
-            if let Some((lease, idle)) = if reuse { pool.reuse(address) } else { None } {
-                let copy = if idle >= STALE_MS {
-                    copy(&request)
-                } else {
-                    None
-                };
-                request = match self.exchange(lease, request).await {
-                    Ok(reply) => return Ok(reply),
-                    Err(Some(unsent)) => unsent,
-                    Err(None) => {
-                        // It may have been sent: once more, and not on a kept connection again.
-                        reuse = false;
-                        copy.ok_or(Refusal::UpstreamInvalid)?
+            let kept = match self.connections {
+                Connections::Kept => pool.reuse(address),
+                Connections::New => None,
+            };
+            request = match kept {
+                Some(lease) => {
+                    let repeatable = is_repeatable(&request);
+                    match self.exchange(lease, request).await {
+                        Ok(reply) => return Ok(reply),
+                        Err(Broken::Unsent(unsent)) => *unsent,
+                        Err(Broken::Sent { heard: false }) if repeatable => {
+                            // The backend had ended the connection before the request reached it,
+                            // in all likelihood.
+                            self.worker.metrics.upstream_retries.add(1);
+                            return Err(Failure::Again {
+                                connections: Connections::New,
+                                body: None,
+                            });
+                        }
+                        Err(Broken::Sent { heard: _ }) => {
+                            return Err(Refusal::UpstreamInvalid.into());
+                        }
                     }
-                };
-                self.worker.metrics.upstream_retries.add(1);
-                continue;
-            }
-            match pool.connect(address).await {
-                Ok(lease) => match self.exchange(lease, request).await {
-                    Ok(reply) => return Ok(reply),
-                    Err(Some(unsent)) => {
-                        request = unsent;
-                        self.failed(address, Refusal::UpstreamUnreachable);
+                }
+                None => match pool.connect(address).await {
+                    Ok(lease) => match self.exchange(lease, request).await {
+                        Ok(reply) => return Ok(reply),
+                        Err(Broken::Unsent(unsent)) => {
+                            self.failed(address, Refusal::UpstreamUnreachable);
+                            *unsent
+                        }
+                        Err(Broken::Sent { heard: _ }) => {
+                            return Err(Refusal::UpstreamInvalid.into());
+                        }
+                    },
+                    Err(error) => {
+                        self.failed(address, refusal(&error));
+                        request
                     }
-                    Err(None) => return Err(Refusal::UpstreamInvalid),
                 },
-                Err(DialError::Forbidden) => self.failed(address, Refusal::UpstreamForbidden),
-                Err(DialError::Connect(_)) => self.failed(address, Refusal::UpstreamUnreachable),
-                Err(DialError::Timeout) => self.failed(address, Refusal::UpstreamTimeout),
+            };
+            self.worker.metrics.upstream_retries.add(1);
+            if !self.admission.is_in_force(self.worker) {
+                return Err(Failure::Again {
+                    connections: self.connections,
+                    body: request.into_body().into_incoming(),
+                });
             }
         }
-        Err(self.failure)
+        Err(self.failure.into())
     }
 
     fn failed(&mut self, address: SocketAddr, why: Refusal) {
@@ -189,22 +237,36 @@ impl Attempt<'_> {
         self.failure = why;
     }
 
-    /// One exchange; a failure gives back the request if none of it was sent.
+    /// One exchange.
     async fn exchange(
         &self,
         mut lease: Lease,
         request: Request<ClientBody>,
-    ) -> Result<Reply, Option<Request<ClientBody>>> {
+    ) -> Result<Reply, Broken> {
+        let flight = self.admission.flight();
         if matches!(request.body(), ClientBody::Empty) {
-            self.flight.upload_ended();
+            flight.upload_ended();
         }
-        self.flight.await_backend(Awaiting::Head);
+        flight.await_backend(Awaiting::Head);
         match lease.exchange(request).await {
             Ok(response) => {
-                self.flight.backend_progressed();
+                flight.backend_progressed();
                 Ok(Reply { response, lease })
             }
-            Err(mut error) => Err(error.take_message()),
+            Err(mut error) => Err(match error.take_message() {
+                Some(unsent) => Broken::Unsent(Box::new(unsent)),
+                None => Broken::Sent {
+                    heard: lease.has_heard(),
+                },
+            }),
         }
+    }
+}
+
+const fn refusal(error: &DialError) -> Refusal {
+    match error {
+        DialError::Forbidden => Refusal::UpstreamForbidden,
+        DialError::Connect(_) => Refusal::UpstreamUnreachable,
+        DialError::Timeout => Refusal::UpstreamTimeout,
     }
 }

@@ -8,8 +8,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    net::{IpAddr, SocketAddr},
+    io::Read,
+    net::{IpAddr, SocketAddr, TcpListener, TcpStream},
     num::NonZeroUsize,
+    sync::Arc,
     time::Duration,
 };
 
@@ -164,6 +166,7 @@ impl Edge {
             controller: Some(CONTROLLER.to_owned()),
             host: edge.host.clone(),
             namespace: None,
+            heir: None,
             declared: true,
             texts: Texts::default(),
         });
@@ -300,4 +303,31 @@ fn changes(add: &[(&str, &str)], remove: &[&str]) -> HeaderChanges {
 /// Another address of this machine.
 pub fn address(last: u8) -> IpAddr {
     IpAddr::from([127, 0, 0, last])
+}
+
+/// A backend that does this with each connection, once the head of a request is read.
+pub fn scripted(script: impl Fn(TcpStream, String) + Send + Sync + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let script = Arc::new(script);
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let script = Arc::clone(&script);
+            std::thread::spawn(move || {
+                let head = read_head(&mut stream);
+                script(stream, head);
+            });
+        }
+    });
+    address
+}
+
+/// Reads up to the empty line and nothing behind it; less where the connection ends.
+pub fn read_head(stream: &mut impl Read) -> String {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) == 1 {
+        head.push(byte[0]);
+    }
+    String::from_utf8_lossy(&head).into_owned()
 }
