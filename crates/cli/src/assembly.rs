@@ -139,6 +139,8 @@ fn proxy_options(
     options.public_port = flags.public_port;
     options.revoke_grace = duration(flags.revoke_grace);
     options.drain_timeout = duration(flags.drain);
+    options.limits.body_bytes = flags.max_request_body;
+    options.timeouts.total = duration(flags.max_request_time);
     options.workers = match flags.workers {
         None => None,
         Some(number) => Some(NonZeroUsize::new(number).context("--workers must be at least 1")?),

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use ipnet::IpNet;
 use model::time::Span;
 
-use super::values::span;
+use super::values::{bytes, span};
 
 /// Which requests the access log tells of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -49,9 +49,16 @@ pub(crate) struct EdgeFlags {
     /// Page (HTML) shown for a closed route instead of the built-in one
     #[arg(long, value_name = "FILE")]
     pub(crate) placeholder: Option<PathBuf>,
-    /// How long a response or tunnel that is no longer admitted may go on
+    /// Within what time a response or tunnel that is no longer admitted is cut: in its last half
+    /// second
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = span)]
     pub(crate) revoke_grace: Span,
+    /// Largest body of a request
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = bytes)]
+    pub(crate) max_request_body: u64,
+    /// Longest that a request, its answer or its tunnel may take in all, however busy
+    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = span)]
+    pub(crate) max_request_time: Span,
     /// How long requests under way may take when the edge stops
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span)]
     pub(crate) drain: Span,

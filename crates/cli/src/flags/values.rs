@@ -39,6 +39,23 @@ pub(crate) fn span(text: &str) -> Result<Span, String> {
     }
 }
 
+/// `512`, `64KiB`, `10MiB`, `2GiB`: a number of bytes.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?} is not a size; write 512, 64KiB, 10MiB or 2GiB");
+    let digits = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let factor = match &text[digits..] {
+        "" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = text[..digits].parse().map_err(|_| wrong())?;
+    number.checked_mul(factor).ok_or_else(wrong)
+}
+
 /// `--service NAMESPACE/NAME:PORT=ADDRESS`: where a port of a Service is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServiceAddress {
@@ -114,6 +131,16 @@ mod tests {
             "1s ",
         ] {
             assert!(span(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_read_as_written() {
+        assert_eq!(bytes("512"), Ok(512));
+        assert_eq!(bytes("64KiB"), Ok(65_536));
+        assert_eq!(bytes("2GiB"), Ok(2_147_483_648));
+        for wrong in ["", "GiB", "1GB", "1 MiB", "-1", "1.5GiB", "99999999999GiB"] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
         }
     }
 
