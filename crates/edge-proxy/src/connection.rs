@@ -268,7 +268,8 @@ async fn http_2<IO: AsyncRead + AsyncWrite + Unpin + 'static>(peer: Rc<Peer>, st
     builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits.streams)
-        .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
+        // Beyond this the codec answers 431 by itself; before, it is ours to answer with a page.
+        .max_header_list_size(u32::try_from(limits.head_bytes * 2).unwrap_or(u32::MAX))
         .max_pending_accept_reset_streams(H2_RESETS_MAX)
         .max_local_error_reset_streams(H2_RESETS_MAX)
         .initial_connection_window_size(H2_CONNECTION_WINDOW)

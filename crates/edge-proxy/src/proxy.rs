@@ -114,6 +114,9 @@ fn start(store: &Store, options: Options, plain_port: PlainPort) -> Result<Runni
     })
 }
 
+/// Names that a worker looks up at once; each takes a thread while the resolver thinks.
+const LOOKUPS_MAX: usize = 8;
+
 fn seed() -> io::Result<u64> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
@@ -124,6 +127,7 @@ fn spawn(number: usize, start: Start) -> io::Result<JoinHandle<()>> {
     let runtime = || {
         Builder::new_current_thread()
             .enable_all()
+            .max_blocking_threads(LOOKUPS_MAX)
             .build_local(LocalOptions::default())
     };
     thread::Builder::new()

@@ -183,7 +183,10 @@ impl Drop for Record {
                 metrics.cut.add(1);
             }
             Verdict::Refused(reason) => metrics.request(Some(reason), took),
-            Verdict::Abandoned => metrics.abandoned.add(1),
+            Verdict::Abandoned => {
+                metrics.abandoned.add(1);
+                self.peer.control.request_abandoned();
+            }
         }
         metrics.bytes_sent.add(self.bytes_out);
         if let Some(flight) = &self.flight {

@@ -250,18 +250,20 @@ fn streams_that_are_opened_and_reset_end_their_connection_and_nothing_else() {
     let (edge, _backend) = served();
     edge.runtime.block_on(async {
         let (sender, connection) = open(&edge, "a.example", rustls::ALL_VERSIONS).await;
+        let mut ended = false;
         for _ in 0..20_000 {
             let mut sender = sender.clone();
             // Dropped before its answer: a RST_STREAM each.
             let sent = sender.send_request(get("https://a.example/"));
-            if timeout(Duration::from_micros(1), sent)
+            ended = timeout(Duration::from_micros(1), sent)
                 .await
                 .is_ok_and(|answer| answer.is_err())
-                || connection.is_finished()
-            {
+                || connection.is_finished();
+            if ended {
                 break;
             }
         }
+        assert!(ended, "its connection is for nothing else");
         let (mut other, _) = open(&edge, "a.example", rustls::ALL_VERSIONS).await;
         assert_eq!(
             send(&mut other, get("https://a.example/")).await.status(),
@@ -274,6 +276,62 @@ fn streams_that_are_opened_and_reset_end_their_connection_and_nothing_else() {
             metrics => Err(format!("{metrics:?}")),
         }
     });
+}
+
+#[test]
+fn heads_are_bounded_as_on_http1() {
+    let (edge, backend) = served();
+    let many = (0..101).fold(Request::get("https://a.example/"), |request, number| {
+        request.header(format!("x-{number}"), "1")
+    });
+    let large = Request::get("https://a.example/").header("x-a", "x".repeat(40_000));
+    let long = Request::get(format!("https://a.example/{}", "x".repeat(9_000)));
+    edge.runtime.block_on(async {
+        for (request, status, code) in [
+            (many, 431, "ERR_PORTCULLIS_HEADERS_TOO_LARGE"),
+            (large, 431, "ERR_PORTCULLIS_HEADERS_TOO_LARGE"),
+            (long, 414, "ERR_PORTCULLIS_URI_TOO_LONG"),
+        ] {
+            let (mut sender, _) = open(&edge, "a.example", rustls::ALL_VERSIONS).await;
+            let answer = send(&mut sender, request.body(empty()).expect("a request")).await;
+            assert_eq!(
+                (
+                    answer.status().as_u16(),
+                    &answer.headers()["ngrok-error-code"]
+                ),
+                (status, &code.parse::<http::HeaderValue>().expect("a value"))
+            );
+            assert_eq!(
+                send(&mut sender, get("https://a.example/")).await.status(),
+                StatusCode::OK,
+                "other streams go on"
+            );
+        }
+    });
+    assert_eq!(backend.requests(), 3);
+}
+
+/// Half a million bytes of headers, in pieces that never end.
+#[test]
+fn headers_without_end_end_their_connection() {
+    let (edge, backend) = served();
+    let config = edge.client().config_for(b"h2");
+    let name = ServerName::try_from("a.example").expect("a name");
+    let session = rustls::ClientConnection::new(config, name).expect("a session");
+    let socket = testkit::client::connect(edge.running.https, None).expect("a connection");
+    let mut stream = rustls::StreamOwned::new(session, socket);
+    stream
+        .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0")
+        .expect("sent");
+    // HEADERS and then CONTINUATION (RFC 9113 section 6.10), all of them empty or nearly so.
+    let frame = |kind: u8| [&[0, 0, 4, kind, 0, 0, 0, 0, 1][..], b"\x00\x01a\x00"].concat();
+    let sent = stream
+        .write_all(&frame(1))
+        .and_then(|()| (0..200_000).try_for_each(|_| stream.write_all(&frame(9))));
+    let mut rest = Vec::new();
+    let ended = sent.is_err() || stream.read_to_end(&mut rest).is_ok();
+    assert!(ended, "the connection is ended");
+    assert_eq!(backend.requests(), 0);
 }
 
 #[test]

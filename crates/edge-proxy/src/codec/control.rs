@@ -19,6 +19,11 @@ pub(crate) enum Upgrade {
     Granted,
 }
 
+/// Requests of a connection that its client gives up, and they are most of it: from here on that
+/// is what the connection is for (rapid reset: each one costs a backend a connection, and the
+/// client nothing).
+const ABANDONED_MAX: u64 = 100;
+
 /// A connection's state, shared by all that work on it.
 #[derive(Debug)]
 pub(crate) struct Control {
@@ -27,6 +32,7 @@ pub(crate) struct Control {
     /// Heads that were let through, and requests that were taken up.
     heads: Cell<u64>,
     requests: Cell<u64>,
+    abandoned: Cell<u64>,
     /// Which request stands in for a refused one, and why.
     refused: Cell<Option<(u64, HeadError)>>,
     upgrade: Cell<Upgrade>,
@@ -54,6 +60,7 @@ impl Control {
             is_http2,
             heads: Cell::new(0),
             requests: Cell::new(0),
+            abandoned: Cell::new(0),
             refused: Cell::new(None),
             upgrade: Cell::new(Upgrade::Undecided),
             reader: Bell::default(),
@@ -93,6 +100,14 @@ impl Control {
         self.in_flight.set(left);
         if left == 0 {
             self.idle_since.set(self.clock.now());
+        }
+    }
+
+    /// The client did not wait for an answer.
+    pub(crate) fn request_abandoned(&self) {
+        self.abandoned.set(self.abandoned.get() + 1);
+        if self.abandoned.get() > ABANDONED_MAX && self.abandoned.get() > self.requests.get() / 2 {
+            self.cut();
         }
     }
 
