@@ -72,7 +72,7 @@ pub(crate) enum Awaiting {
 }
 
 /// What a request is judged by.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Subject {
     pub(crate) peer: IpAddr,
     pub(crate) method: Method,

@@ -180,16 +180,16 @@ async fn pass(
     }
     let asked = request::read(&head, peer.version, peer.scheme, has_body, &shared.defences)?;
     record.asks(&head.method, &asked.host, asked.target.path());
-    let subject = Subject {
-        peer: peer.address,
-        method: head.method.clone(),
-        host: asked.host.clone(),
-        target: asked.target.clone(),
-        handshake: Rc::clone(&peer.handshake),
-    };
     let mut connections = Connections::Kept;
     for _ in 0..BEGINNINGS_MAX {
-        let admission = Admission::obtain(peer, subject.clone(), record.route())?;
+        let subject = Subject {
+            peer: peer.address,
+            method: head.method.clone(),
+            host: asked.host.clone(),
+            target: asked.target.clone(),
+            handshake: Rc::clone(&peer.handshake),
+        };
+        let admission = Admission::obtain(peer, subject, record.route())?;
         if let Some(fault) = shared.fault {
             fault(head.uri.path());
         }

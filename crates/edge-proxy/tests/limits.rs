@@ -186,3 +186,96 @@ fn a_head_that_drips_is_refused_in_time() {
         (408, Some("ERR_PORTCULLIS_REQUEST_TIMEOUT"))
     );
 }
+
+/// Reads to the end, which comes within the connection's own patience; how much that was.
+fn ends(stream: &mut impl Read) -> usize {
+    let mut rest = Vec::new();
+    let ended = stream.read_to_end(&mut rest);
+    let late = ended.is_err_and(|error| {
+        matches!(
+            error.kind(),
+            std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
+        )
+    });
+    assert!(!late, "it is still open");
+    rest.len()
+}
+
+#[test]
+fn a_connection_that_says_nothing_ends_in_every_phase() {
+    let short = Duration::from_millis(300);
+    let edge = Edge::start_with(|options| {
+        options.timeouts.handshake = short;
+        options.timeouts.idle = short;
+        options.timeouts.head = short;
+    });
+    edge.declare(host("a.example").route(prefix("/")));
+    let tcp = |to| testkit::client::connect(to, None).expect("a connection");
+    assert_eq!(ends(&mut tcp(edge.running.https)), 0, "no handshake");
+    let mut half = tcp(edge.running.https);
+    half.write_all(&[22, 3, 1, 2, 0, 1]).expect("sent");
+    assert_eq!(ends(&mut half), 0, "half a handshake");
+    assert_eq!(ends(&mut tcp(edge.running.http)), 0, "the plain port");
+    let mut half = tcp(edge.running.http);
+    half.write_all(b"GET / HT").expect("sent");
+    assert_eq!(
+        read_answer(&mut half, "GET").expect("an answer").status,
+        408
+    );
+    let mut silent = edge.client().open("a.example").expect("a connection");
+    silent.flush().expect("a handshake");
+    assert_eq!(ends(&mut silent), 0, "no request");
+    let mut idle = edge.client().open("a.example").expect("a connection");
+    let answer = testkit::client::exchange(&mut idle, "a.example", "GET", "/", &[]);
+    assert_eq!(answer.expect("an answer").status, 503);
+    assert_eq!(ends(&mut idle), 0, "no further request");
+    // HTTP/2, whose first word or whose first stream never comes.
+    for said in [
+        &b""[..],
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0",
+    ] {
+        let name = "a.example".try_into().expect("a name");
+        let session = rustls::ClientConnection::new(edge.client().config_for(b"h2"), name);
+        let mut stream =
+            rustls::StreamOwned::new(session.expect("a session"), tcp(edge.running.https));
+        stream
+            .write_all(said)
+            .and_then(|()| stream.flush())
+            .expect("sent");
+        ends(&mut stream);
+    }
+}
+
+#[test]
+fn a_worker_has_so_many_requests_in_flight_and_room_is_made_again() {
+    let edge = Edge::start_with(|options| {
+        options.workers = std::num::NonZeroUsize::new(1);
+        options.limits.requests = 1;
+    });
+    let backend = Backend::start("app");
+    let app = edge.backend("app", &[backend.address]);
+    edge.declare(host("a.example").route(prefix("/").to(&app)));
+    let mut tunnel = edge.client().websocket("a.example", "/").expect("a tunnel");
+    let refused = edge.client().get("a.example", "/").expect("an answer");
+    assert_eq!(
+        (
+            refused.status,
+            refused.header("ngrok-error-code"),
+            refused.header("retry-after")
+        ),
+        (503, Some("ERR_PORTCULLIS_OVERLOADED"), Some("1"))
+    );
+    tunnel.close(None).expect("it ends");
+    drop(tunnel);
+    testkit::wait::until("there is room", Duration::from_secs(5), || {
+        match edge
+            .client()
+            .get("a.example", "/")
+            .expect("an answer")
+            .status
+        {
+            200 => Ok(()),
+            status => Err(status),
+        }
+    });
+}

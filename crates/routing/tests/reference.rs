@@ -13,6 +13,7 @@ use routing::{
         added,
         names::{
             EXACT_ONLY, FORGED, FORGED_PREFIXES, HOP_BY_HOP, METHOD_OVERRIDES, NEVER_NOMINATED,
+            NO_TRAILER, NO_TRAILER_PREFIXES,
         },
     },
     path::{PATH_BYTES_MAX, QUERY_BYTES_MAX, alternative_readings, normalise, normalise_declared},
@@ -103,8 +104,18 @@ fn every_header_that_is_dropped_is_listed() {
         ),
         (
             "For one hop",
-            "Never passed on, nor what `Connection` names beside them, in either direction.",
+            "Never passed on, nor what `Connection` names beside them, in either direction. (`TE: trailers` and \
+             `Trailer` are said anew by the edge.)",
             list(HOP_BY_HOP.all(), ""),
+        ),
+        (
+            "Never behind a body",
+            "Dropped from trailers, with all of the above.",
+            format!(
+                "{}, {}",
+                list(NO_TRAILER.all(), ""),
+                list(NO_TRAILER_PREFIXES.all(), "…")
+            ),
         ),
         (
             "Passed on although `Connection` names them",
