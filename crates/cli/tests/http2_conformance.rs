@@ -7,40 +7,33 @@ mod common;
 
 use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
-use common::PROGRAM;
-use testkit::{cluster::peer, process::Portcullis};
+use common::Place;
+use model::status::RouteState;
+use testkit::cluster::peer;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/peers/h2spec");
-const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/quickstart");
+const EXAMPLE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../examples/quickstart/quickstart.yaml"
+);
+/// Its host, which h2spec would have to look up.
+const HOST: &str = "game-2048.localhost";
 
 /// A case by section and title, and whether it passed.
 type Cases = BTreeMap<String, bool>;
 
 #[test]
 fn h2spec_finds_only_what_is_listed() {
-    let place = tempfile::tempdir().expect("a folder for the test");
-    let data = place.path().join("data").display().to_string();
-    let mut arguments = vec![
-        "up",
-        "--demo",
-        "-o",
-        "json",
-        "-f",
-        EXAMPLE,
-        "--data-dir",
-        &data,
-    ];
-    for listener in ["--https", "--http", "--api", "--admin"] {
-        arguments.extend([listener, "127.0.0.1:0"]);
-    }
-    let arguments: Vec<_> = arguments.into_iter().map(str::to_owned).collect();
-    let edge = Portcullis::start(Path::new(PROGRAM), &arguments);
-    let _open = edge.wait_route("game-2048.localhost", "/", model::status::RouteState::Open);
+    let place = Place::new();
+    let text = fs::read_to_string(EXAMPLE).expect("the quickstart");
+    place.write("quickstart.yaml", &text.replace(HOST, "localhost"));
+    let edge = place.up(&["--demo"]);
+    let _open = edge.wait_route("localhost", "/", RouteState::Open);
 
-    let report = place.path().join("report.xml");
+    let report = place.manifests().with_file_name("report.xml");
     let output = Command::new(peer("h2spec"))
         .args(["--tls", "--insecure", "--strict", "--timeout", "5"])
-        .args(["--host", "game-2048.localhost", "--port"])
+        .args(["--host", "localhost", "--port"])
         .arg(edge.address("https").port().to_string())
         .arg("--junit-report")
         .arg(&report)

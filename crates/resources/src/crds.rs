@@ -133,7 +133,9 @@ fn whole(kind: Kind) -> Value {
 fn schema(node: &Node) -> Value {
     let mut schema = match &node.form {
         Form::Object(fields) | Form::Choice(fields) => object(fields),
-        Form::Map(inner) => json!({"type": "object", "additionalProperties": schema(inner)}),
+        Form::Map(inner) => {
+            json!({"type": "object", "additionalProperties": or_nothing(schema(inner))})
+        }
         Form::List(inner) => json!({"type": "array", "items": schema(inner)}),
         Form::Text if node.rule == Some(Rule::Duration) => {
             json!({"type": "string", "format": "duration"})
@@ -170,13 +172,10 @@ fn schema(node: &Node) -> Value {
 const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
 
 fn object(fields: &BTreeMap<String, Field>) -> Value {
-    let property = |field: &Field| {
-        let mut schema = schema(&field.node);
-        if is_container(&field.node.form) {
-            // Otherwise the API server drops `ipRestriction:` with nothing behind it.
-            schema["nullable"] = true.into();
-        }
-        schema
+    // Nothing where something is required is refused by the API server itself.
+    let property = |field: &Field| match field.published_required {
+        true => schema(&field.node),
+        false => or_nothing(schema(&field.node)),
     };
     let properties: Map<String, Value> = fields
         .iter()
@@ -198,17 +197,15 @@ fn object(fields: &BTreeMap<String, Field>) -> Value {
     object
 }
 
-const fn is_container(form: &Form) -> bool {
-    match form {
-        Form::Object(_) | Form::Choice(_) | Form::Map(_) | Form::List(_) | Form::RawObject => true,
-        Form::Text
-        | Form::Word { .. }
-        | Form::Integer { .. }
-        | Form::IntOrText
-        | Form::Boolean
-        | Form::Anything
-        | Form::Nothing => false,
+/// The schema of a value that may have been left out behind its name. The API server drops
+/// `minVersion:` with nothing behind it unless nothing may stand there, and what is dropped cannot
+/// be refused any more (R14). Not said where a default takes its place; nor for words, since null
+/// would have to be one of them: an object without the field is refused in the same way.
+fn or_nothing(mut schema: Value) -> Value {
+    if schema.get("default").is_none() && schema.get("enum").is_none() {
+        schema["nullable"] = true.into();
     }
+    schema
 }
 
 /// Upstream's unsigned numbers are `int32`; only bounds that are narrower are said.

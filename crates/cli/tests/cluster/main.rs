@@ -39,7 +39,7 @@ fn the_crds_and_what_is_written_by_them() {
         let tried = Tried::of(definition);
         judge.every_field_is_kept(&tried);
         judge.unknown_fields_are_kept(&tried);
-        judge.nothing_is_kept_as_nothing(&tried);
+        judge.nothing_is_noticed(&tried);
         judge.what_the_schema_refuses(&tried);
         judge.status_is_apart(&tried);
     }
@@ -263,22 +263,29 @@ impl Judge<'_> {
         }
     }
 
-    /// `ipRestriction:` with nothing behind it is refused by the controller (R14), so it must not
-    /// vanish: each place is refused, or kept as it is.
-    fn nothing_is_kept_as_nothing(&mut self, tried: &Tried<'_>) {
+    /// `ipRestriction:` with nothing behind it must not vanish on the way to the controller, which
+    /// refuses it (R14): the server refuses it, fills in a default, or we find it.
+    fn nothing_is_noticed(&mut self, tried: &Tried<'_>) {
         let mut places = Vec::new();
         every(&tried.schema, &At::default(), &mut |at, schema| {
             places.push((at.clone(), schema.get("default").is_some()));
         });
+        let kind = tried.kind;
         for (at, default) in places.into_iter().skip(1) {
-            let content = tried.with(&at, Value::Null);
-            if let Ok(found) = self.create(tried.kind, &content) {
-                let there = found.pointer(&at.pointer);
-                let filled = default && there.is_some_and(|value| !value.is_null());
-                self.demand(there == Some(&Value::Null) || filled, || {
-                    format!("{}: {}: nothing became {there:?}", tried.kind, at.path)
-                });
-            }
+            let Ok(found) = self.create(kind, &tried.with(&at, Value::Null)) else {
+                continue;
+            };
+            let now = found.pointer(&at.pointer).cloned();
+            let filled = default && now.as_ref().is_some_and(Value::is_string);
+            let noticed = problems(kind, found)
+                .iter()
+                .any(|problem| problem.path == at.path);
+            self.demand(filled || noticed, || {
+                format!(
+                    "{kind}: {}: nothing became {now:?}, and is accepted",
+                    at.path
+                )
+            });
         }
     }
 
