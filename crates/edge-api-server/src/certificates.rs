@@ -1,22 +1,23 @@
 //! `/tls_certificates`
 
-use axum::extract::Path;
-use edge_api::{
-    certificate::{CertificateCreate, CertificateExtras, TlsCertificate, read_update},
-    error::ApiError,
-};
+use edge_api::certificate::{CertificateCreate, CertificateExtras, TlsCertificate, read_update};
 use edge_state::{
     command::Command,
     state::{Certificate, Meta},
 };
-use edge_store::Published;
 use model::id::CertificateId;
 
-use crate::{
-    answer::{Answer, Failure, Outcome},
-    call::Call,
-    edges::texts,
-    ids, page, views, x509,
+use crate::{answer::Outcome, call::Call, collection::Collection, edges::texts, ids, views, x509};
+
+pub(crate) static CERTIFICATES: Collection<CertificateId, TlsCertificate> = Collection {
+    parse: CertificateId::parse,
+    ids: |state| Box::new(state.certificates.keys()),
+    find: |base, state, id| Some(view(base, id, state.certificates.get(id)?)),
+    update: |id, members| {
+        let texts = texts(read_update(members, id.as_str())?);
+        Ok(Command::UpdateCertificate { id, texts })
+    },
+    delete: |id| Command::DeleteCertificate { id },
 };
 
 /// A certificate without its key: the key goes in and never comes out.
@@ -46,21 +47,6 @@ fn view(base: &str, id: &CertificateId, certificate: &Certificate) -> TlsCertifi
     }
 }
 
-fn show(call: &Call, published: &Published, id: &CertificateId) -> Result<TlsCertificate, Failure> {
-    match published.state.certificates.get(id) {
-        Some(certificate) => Ok(view(&call.base, id, certificate)),
-        None => Err(ApiError::not_found().into()),
-    }
-}
-
-pub(crate) async fn list(call: Call) -> Outcome {
-    let published = call.state();
-    let items = published.state.certificates.iter();
-    page::answer(&call, CertificateId::parse, items, |id, certificate| {
-        Some(view(&call.base, id, certificate))
-    })
-}
-
 pub(crate) async fn create(call: Call) -> Outcome {
     let CertificateCreate {
         chain_pem,
@@ -77,35 +63,5 @@ pub(crate) async fn create(call: Call) -> Outcome {
         key_pem,
         texts: texts(written),
     };
-    let _turn = call.turn().await;
-    let applied = call.apply(command).await?;
-    Ok(Answer::created(&show(&call, &applied.published, &id)?)?.about(id))
-}
-
-pub(crate) async fn get(Path(id): Path<String>, call: Call) -> Outcome {
-    call.no_parameters()?;
-    let id = page::id(&id, CertificateId::parse)?;
-    Answer::ok(&show(&call, &call.state(), &id)?)
-}
-
-pub(crate) async fn update(Path(id): Path<String>, call: Call) -> Outcome {
-    let id = page::id(&id, CertificateId::parse)?;
-    let texts = texts(read_update(call.members()?, id.as_str())?);
-    let _turn = call.turn().await;
-    let applied = call
-        .apply(Command::UpdateCertificate {
-            id: id.clone(),
-            texts,
-        })
-        .await?;
-    Ok(Answer::ok(&show(&call, &applied.published, &id)?)?.about(id))
-}
-
-pub(crate) async fn delete(Path(id): Path<String>, call: Call) -> Outcome {
-    call.no_parameters()?;
-    let id = page::id(&id, CertificateId::parse)?;
-    let _turn = call.turn().await;
-    call.apply(Command::DeleteCertificate { id: id.clone() })
-        .await?;
-    Ok(Answer::done().about(id))
+    CERTIFICATES.make(&call, id, command).await
 }

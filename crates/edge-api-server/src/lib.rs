@@ -13,6 +13,7 @@ mod api_keys;
 mod backends;
 mod call;
 mod certificates;
+mod collection;
 mod domains;
 mod edges;
 mod extension;
@@ -35,6 +36,12 @@ use axum::{Router, routing::get};
 use edge_state::capabilities::Capabilities;
 use edge_store::Store;
 use tokio::sync::{Mutex, Semaphore};
+
+use crate::{
+    api_keys::KEYS,
+    certificates::CERTIFICATES,
+    ip_policies::{POLICIES, RULES},
+};
 
 /// How the API is served.
 #[derive(Clone, Debug)]
@@ -191,43 +198,10 @@ fn router(api: Api) -> Router {
             "/reserved_domains/{id}/namespace",
             axum::routing::put(domains::assign).delete(domains::release),
         )
-        .route(
-            "/tls_certificates",
-            get(certificates::list).post(certificates::create),
-        )
-        .route(
-            "/tls_certificates/{id}",
-            get(certificates::get)
-                .patch(certificates::update)
-                .delete(certificates::delete),
-        )
-        .route(
-            "/ip_policies",
-            get(ip_policies::list).post(ip_policies::create),
-        )
-        .route(
-            "/ip_policies/{id}",
-            get(ip_policies::get)
-                .patch(ip_policies::update)
-                .delete(ip_policies::delete),
-        )
-        .route(
-            "/ip_policy_rules",
-            get(ip_policies::list_rules).post(ip_policies::create_rule),
-        )
-        .route(
-            "/ip_policy_rules/{id}",
-            get(ip_policies::get_rule)
-                .patch(ip_policies::update_rule)
-                .delete(ip_policies::delete_rule),
-        )
-        .route("/api_keys", get(api_keys::list).post(api_keys::create))
-        .route(
-            "/api_keys/{id}",
-            get(api_keys::get)
-                .patch(api_keys::update)
-                .delete(api_keys::delete),
-        )
+        .merge(CERTIFICATES.router(certificates::create))
+        .merge(POLICIES.router(ip_policies::create))
+        .merge(RULES.router(ip_policies::create_rule))
+        .merge(KEYS.router(api_keys::create))
         .route(
             edge_api::extension::CAPABILITIES_PATH,
             get(extension::capabilities),

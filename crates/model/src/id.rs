@@ -6,6 +6,8 @@ use std::{fmt, sync::Arc};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::time::Timestamp;
+
 /// A text that is not an id of the kind asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not an id of the form {prefix}_ and 27 letters and digits")]
@@ -32,6 +34,19 @@ pub fn base62(mut bytes: [u8; 20]) -> String {
         *place = BASE62[remainder as usize];
     }
     text.iter().map(|b| char::from(*b)).collect()
+}
+
+/// 2014-05-13T16:53:20Z in seconds since 1970: the time part of ids counts from here (KSUID).
+const EPOCH_SECS: u64 = 1_400_000_000;
+
+/// The bits of an id that sorts by age: the second of its making, then what is random of `random`
+/// (KSUID). For ids of what users of the API make; the caller brings clock and randomness.
+#[must_use]
+pub fn ksuid(made: Timestamp, mut random: [u8; 20]) -> [u8; 20] {
+    let secs = (made.0 / 1000).saturating_sub(EPOCH_SECS);
+    let secs = u32::try_from(secs).unwrap_or(u32::MAX);
+    random[..4].copy_from_slice(&secs.to_be_bytes());
+    random
 }
 
 macro_rules! ids {
@@ -203,5 +218,21 @@ mod tests {
         assert_eq!(IpPolicyId::parse(id.as_str()), Ok(id.clone()));
         assert_ne!(id, IpPolicyId::derived(&["ab", "c"]));
         assert_eq!(base62([0xff; 20]), "aWgEPTl1tmebfsQzFP4bxwgy80V");
+    }
+
+    #[test]
+    fn ids_of_what_users_make_sort_by_age() {
+        let at = |millis, random| KeyId::from_bits(ksuid(Timestamp(millis), [random; 20]));
+        assert!(at(1_400_000_001_000, 0xff) < at(1_400_000_002_000, 0));
+        assert_eq!(
+            ksuid(Timestamp(1_400_000_258_999), [7; 20])[..5],
+            [0, 0, 1, 2, 7]
+        );
+        // Before the first second there is, and after the last.
+        assert_eq!(ksuid(Timestamp(0), [7; 20])[..5], [0, 0, 0, 0, 7]);
+        assert_eq!(
+            ksuid(Timestamp(u64::MAX), [7; 20])[..5],
+            [255, 255, 255, 255, 7]
+        );
     }
 }
