@@ -161,9 +161,9 @@ impl FromGo {
         let version = String::from_utf8_lossy(&list.stdout).trim().to_owned();
         // Kubernetes calls itself v0.0.0 unless told; the others do not listen.
         let stamp = format!("-s -w -X k8s.io/component-base/version.gitVersion={version}");
-        let mut build = command("go", &["build", "-trimpath", "-ldflags", &stamp, "-o"]);
+        let mut build = command("go", &["build", "-ldflags", &stamp, "-o"]);
         build.arg(bin().join(name)).arg(package);
-        build.env("CGO_ENABLED", "0").current_dir(folder);
+        build.current_dir(folder);
         run_command("peer", &mut build).with_context(lost)?;
         Ok(format!(
             "{name} {}",
