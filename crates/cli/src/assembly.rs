@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use edge_proxy::{AccessLog, Dial, LogLevel, Proxy};
 use edge_state::{
     capabilities::{Atomicity, Capabilities},
@@ -25,6 +25,7 @@ use tokio::{net::TcpListener, sync::watch};
 use crate::{
     flags::edging::{AccessLog as WhichRequests, EdgeFlags},
     keys,
+    usage::wrong_usage,
 };
 
 /// What this edge can do.
@@ -69,7 +70,7 @@ pub(crate) async fn start_edge(
 ) -> anyhow::Result<Edge> {
     let tls = api_tls(flags)?;
     if tls.is_none() && !flags.api.ip().is_loopback() {
-        bail!(
+        wrong_usage!(
             "--api {} leaves this machine, and API keys would cross the network in clear; \
              give it --api-tls-cert FILE and --api-tls-key FILE, or keep it on 127.0.0.1",
             flags.api
@@ -77,21 +78,23 @@ pub(crate) async fn start_edge(
     }
     let listeners = [flags.https, flags.http, flags.api, setting.admin];
     if setting.demo && !listeners.iter().all(|address| address.ip().is_loopback()) {
-        bail!("--demo is for trying things out and listens on loopback only");
+        wrong_usage!(
+            "--demo is for trying things out and listens on loopback only: keep --https, --http, \
+             --api and --admin on 127.0.0.1"
+        );
     }
     let mut options = edge_store::Options::new(setting.data_dir.to_owned());
     options.demo = setting.demo;
     let store = Store::open(&options)?;
     keys::ensure(&store, setting.data_dir).await?;
-    let api_listener = TcpListener::bind(flags.api)
-        .await
-        .with_context(|| format!("--api {} cannot be listened on", flags.api))?;
+    let api_listener = bind("--api", flags.api).await?;
     let api = api_listener.local_addr()?;
     let own = vec![setting.admin, api];
     let proxy = Proxy::start(
         &store,
         proxy_options(flags, setting.data_dir, setting.own_controller, own)?,
-    )?;
+    )
+    .context("--https and --http choose other addresses")?;
     let mut api_options = edge_api_server::Options::new(capabilities());
     api_options.tls = tls;
     api_options.names.clone_from(&flags.api_names);
@@ -143,7 +146,10 @@ fn proxy_options(
     options.timeouts.total = duration(flags.max_request_time);
     options.workers = match flags.workers {
         None => None,
-        Some(number) => Some(NonZeroUsize::new(number).context("--workers must be at least 1")?),
+        Some(number) => match NonZeroUsize::new(number) {
+            Some(number) => Some(number),
+            None => wrong_usage!("--workers must be at least 1"),
+        },
     };
     let mut allow = flags.dial_allow.clone();
     if loopback {
@@ -290,9 +296,21 @@ pub(crate) struct AdminSetting {
 
 /// Binds the admin listener first, so that its address is known to the dial policy.
 pub(crate) async fn bind_admin(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address)
-        .await
-        .with_context(|| format!("--admin {address} cannot be listened on"))
+    bind("--admin", address).await
+}
+
+/// Binds the listener of a flag.
+async fn bind(flag: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let failed = |error: std::io::Error| {
+        let hint = match error.kind() {
+            std::io::ErrorKind::AddrInUse => {
+                format!("another process does; stop it, or choose another address with {flag}")
+            }
+            _ => error.to_string(),
+        };
+        anyhow::anyhow!("{flag} cannot listen on {address}: {hint}")
+    };
+    TcpListener::bind(address).await.map_err(failed)
 }
 
 /// Serves the admin listener until shutdown.

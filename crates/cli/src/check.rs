@@ -47,7 +47,8 @@ Examples:
   helm template shop | portcullis check -f - -o json
   portcullis check -f manifests/ --edge https://edge.example.com:4041 --api-key-file key
 
-Exit codes: 0 every declared route would open, 1 not every one, 2 wrong usage.")]
+Exit codes: 0 every declared route would open, 1 not every one, 2 wrong usage, or it cannot be
+told (a file that cannot be read, an edge that does not answer).")]
 pub(crate) struct Check {
     #[command(flatten)]
     declarations: DeclarationFlags,

@@ -10,7 +10,7 @@ use std::{
     },
 };
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use clap::Args;
 use controller::{
     events::Event,
@@ -28,10 +28,12 @@ use crate::{
     flags::{
         asking::controlled,
         controlling::{CarryingFlags, DeclarationFlags},
+        values::listener,
     },
     keys,
     output::{self, Running, live::Live},
     paths, stop,
+    usage::wrong_usage,
 };
 
 /// Run a controller alone.
@@ -55,7 +57,7 @@ pub(crate) struct Control {
     #[arg(long, value_name = "FILE")]
     edge_ca: Option<PathBuf>,
     /// Where /metrics, /livez, /readyz and /status are served; on loopback only
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4043")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4043", value_parser = listener)]
     admin: SocketAddr,
     /// How what happens is printed
     #[arg(short = 'o', long, value_name = "FORM", default_value = "text")]
@@ -78,7 +80,7 @@ impl Control {
     async fn serve(self) -> anyhow::Result<()> {
         let shutdown = stop::on_signal()?;
         if !self.admin.ip().is_loopback() {
-            bail!(
+            wrong_usage!(
                 "--admin {} leaves this machine, and a controller has no keys to ask for; keep it on loopback",
                 self.admin
             );
@@ -91,7 +93,7 @@ impl Control {
         let edge = controlled(&self.edge, key_file, self.edge_ca)?;
         let source = watch_files(&self.declarations.files).await?;
         let admin_listener = bind_admin(self.admin).await?;
-        let mut live = Live::new(self.output);
+        let live = Live::new(self.output);
         let admin = admin_listener.local_addr()?;
         match self.output {
             Running::Json => {
@@ -113,7 +115,7 @@ impl Control {
             edge,
             source,
             options,
-            Box::new(move |events, status| show(&mut live, events, status)),
+            Box::new(move |events, status| show(&live, events, status)),
         );
         let admin_task = serve_admin(
             admin_listener,
@@ -149,7 +151,7 @@ pub(crate) async fn watch_files(files: &[PathBuf]) -> anyhow::Result<ObjectSourc
 }
 
 /// Prints events and the table; when nobody reads any more, the work goes on without.
-pub(crate) fn show(live: &mut Live, events: &[Event], status: &Status) {
+pub(crate) fn show(live: &Live, events: &[Event], status: &Status) {
     let at = format_now();
     if let Err(error) = live.show(events, status, &at) {
         tracing::debug!(%error, "standard output is closed");
@@ -180,13 +182,16 @@ type Told = Box<dyn FnMut(&[Event], &Status) + Send + Sync>;
 struct Sink {
     newest: watch::Sender<Arc<Status>>,
     told: Told,
+    /// Whether transitions go to the log too: not where a person sees them and the log on one
+    /// screen.
+    logs: bool,
 }
 
 impl StatusSink for Sink {
     fn report(&mut self, events: &[Event], status: &Arc<Status>) {
         self.newest.send_replace(status.clone());
-        for event in events {
-            log(event);
+        if self.logs {
+            events.iter().for_each(log);
         }
         (self.told)(events, status);
     }
@@ -254,7 +259,11 @@ pub(crate) fn start<E: EdgeControl>(
         source,
         options,
         metrics: metrics.controller.clone(),
-        sink: Sink { newest, told },
+        sink: Sink {
+            newest,
+            told,
+            logs: !output::live::one_screen(),
+        },
         ready: ready.clone(),
         format: format_instant,
     };

@@ -8,7 +8,7 @@ use telemetry::metrics::Metrics;
 
 use crate::{
     assembly::{AdminSetting, Setting, add_proxy_figures, bind_admin, serve_admin, start_edge},
-    flags::edging::EdgeFlags,
+    flags::{edging::EdgeFlags, values::listener},
     output::{self, Running},
     paths, stop,
 };
@@ -25,7 +25,7 @@ pub(crate) struct Edge {
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Where /metrics, /livez and /readyz are served
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4042")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4042", value_parser = listener)]
     admin: SocketAddr,
     /// How what happens is printed
     #[arg(short = 'o', long, value_name = "FORM", default_value = "text")]

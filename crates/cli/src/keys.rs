@@ -3,12 +3,12 @@
 use std::{
     fs,
     io::Write as _,
-    os::unix::fs::OpenOptionsExt as _,
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::Path,
-    time::{SystemTime, UNIX_EPOCH},
 };
 
 use anyhow::Context as _;
+use controller::{ports::Clock as _, reconcile::SystemClock};
 use edge_api::api_key;
 use edge_state::{
     command::{Command, Texts},
@@ -16,7 +16,7 @@ use edge_state::{
 };
 use edge_store::{Store, Writer};
 use model::{
-    id::KeyId,
+    id::{KeyId, ksuid},
     secret::{Digest, Secret},
 };
 use sha2::{Digest as _, Sha256};
@@ -24,22 +24,13 @@ use translation::digest::DigestKey;
 
 use crate::paths;
 
-/// 2014-05-13T16:53:20Z: seconds in ids count from here (KSUID).
-const EPOCH_SECS: u64 = 1_400_000_000;
-
 /// A new key's id and the key itself, in the form that the edge API fixes.
 fn new_token() -> anyhow::Result<(KeyId, Secret)> {
     let mut id = [0; 20];
     let mut secret = [0; 15];
     getrandom::fill(&mut id).context("no randomness")?;
     getrandom::fill(&mut secret).context("no randomness")?;
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
-        .as_secs();
-    let secs = u32::try_from(now.saturating_sub(EPOCH_SECS)).unwrap_or(u32::MAX);
-    id[..4].copy_from_slice(&secs.to_be_bytes());
-    Ok(api_key::new_key(id, secret))
+    Ok(api_key::new_key(ksuid(SystemClock.now(), id), secret))
 }
 
 /// The digest under which the edge knows a token.
@@ -79,6 +70,7 @@ pub(crate) async fn ensure(store: &Store, data_dir: &Path) -> anyhow::Result<()>
                     .is_some_and(|(_, found)| found == role)
             });
         if known {
+            keep_private(&path)?;
             continue;
         }
         let (id, token) = new_token()?;
@@ -97,6 +89,22 @@ pub(crate) async fn ensure(store: &Store, data_dir: &Path) -> anyhow::Result<()>
             .await
             .context("the first API keys cannot be made")?;
     }
+    Ok(())
+}
+
+/// Shuts a key file to others, who may have read it meanwhile.
+fn keep_private(path: &Path) -> anyhow::Result<()> {
+    let mode = fs::metadata(path)?.permissions().mode();
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))
+        .with_context(|| format!("{} cannot be shut to others", path.display()))?;
+    tracing::warn!(
+        file = %path.display(),
+        "others could read this API key; it is private again. If somebody did, delete it with \
+         portcullis api-keys delete and start again"
+    );
     Ok(())
 }
 

@@ -22,6 +22,7 @@ mod reference;
 mod status;
 mod stop;
 mod up;
+mod usage;
 
 /// Fail-closed ingress: a route opens only when every protection on it is in force.
 #[derive(Parser)]
@@ -84,8 +85,15 @@ enum Command {
     /// Make, list and delete API keys
     ApiKeys(api_keys::ApiKeys),
     /// Print the custom resource definitions
+    #[command(after_help = "\
+Examples:
+  portcullis crds | kubectl apply -f -")]
     Crds,
     /// Print a completion script for a shell
+    #[command(after_help = "\
+Examples:
+  portcullis completions bash > ~/.local/share/bash-completion/completions/portcullis
+  portcullis completions zsh > \"${fpath[1]}/_portcullis\"")]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
@@ -93,12 +101,15 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments: Arguments = match usage::arguments() {
+        Ok(arguments) => arguments,
+        Err(code) => return code,
+    };
     let format = match arguments.log_format {
         LogFormat::Text => telemetry::logs::Format::Text,
         LogFormat::Json => telemetry::logs::Format::Json,
     };
-    if let Err(error) = telemetry::logs::init(format, &arguments.log) {
+    if let Err(error) = telemetry::logs::init(format, &arguments.log, || output::live::AboveTable) {
         return complain(&error.into(), 2);
     }
     let outcome = match arguments.command {
@@ -119,7 +130,12 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => complain(&error, 1),
+        Err(error) => {
+            let wrong = error.chain().any(|cause| {
+                cause.is::<usage::Usage>() || cause.is::<manifests::files::UsageError>()
+            });
+            complain(&error, if wrong { 2 } else { 1 })
+        }
     }
 }
 

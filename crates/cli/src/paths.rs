@@ -40,7 +40,10 @@ pub(crate) fn read_key(path: &Path) -> anyhow::Result<Secret> {
         .with_context(|| format!("the key file {} cannot be read", path.display()))?;
     let key = text.lines().next().unwrap_or_default().trim();
     if key.is_empty() {
-        bail!("the key file {} is empty", path.display());
+        bail!(
+            "the key file {} is empty: it must hold one API key",
+            path.display()
+        );
     }
     Ok(Secret::new(key.to_owned()))
 }

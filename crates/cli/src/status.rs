@@ -11,8 +11,9 @@ use model::status::Status;
 use tokio::net::TcpStream;
 
 use crate::{
-    flags::asking::ask,
+    flags::{asking::ask, values::listener},
     output::{self, Form, table},
+    usage::wrong_usage,
 };
 
 /// More than a status has, with a hundred thousand routes.
@@ -27,7 +28,7 @@ Examples:
   portcullis status --admin 127.0.0.1:4043        of a controller that runs alone")]
 pub(crate) struct StatusCommand {
     /// The admin listener of `up` or of the controller, on this machine
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4042")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4042", value_parser = listener)]
     admin: SocketAddr,
     /// The form of the answer
     #[arg(short = 'o', long, value_name = "FORM", default_value = "table")]
@@ -37,7 +38,7 @@ pub(crate) struct StatusCommand {
 impl StatusCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         if !self.admin.ip().is_loopback() {
-            bail!(
+            wrong_usage!(
                 "--admin {} is not on this machine; ask it there, or GET its /status with an API key over a tunnel",
                 self.admin
             );
@@ -56,8 +57,12 @@ impl StatusCommand {
 }
 
 async fn fetch(admin: SocketAddr) -> anyhow::Result<Bytes> {
-    let nobody =
-        || format!("nothing answers at {admin}; is `portcullis up` running, or another --admin?");
+    let nobody = || {
+        format!(
+            "nothing answers at {admin}: start `portcullis up`, or say with --admin where it or a \
+             controller (127.0.0.1:4043) listens"
+        )
+    };
     let stream = TcpStream::connect(admin).await.with_context(nobody)?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
         .await

@@ -21,6 +21,7 @@ use crate::{
     flags::{
         controlling::{CarryingFlags, DeclarationFlags},
         edging::EdgeFlags,
+        values::listener,
     },
     keys,
     output::{self, Running, live::Live, table::WIDTH},
@@ -43,7 +44,7 @@ pub(crate) struct Up {
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Where /metrics, /livez, /readyz and /status are served
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4042")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4042", value_parser = listener)]
     admin: SocketAddr,
     /// How what happens is printed
     #[arg(short = 'o', long, value_name = "FORM", default_value = "text")]
@@ -91,7 +92,7 @@ impl Up {
             digest_key: keys::digest_key(&token),
             resync: self.carrying.resync,
         };
-        let mut live = Live::new(self.output);
+        let live = Live::new(self.output);
         let listening = Listening {
             https: edge.proxy.https,
             http: edge.proxy.http,
@@ -109,7 +110,7 @@ impl Up {
         let ca = listening.ca.clone();
         let mut pasted = std::collections::BTreeSet::new();
         let told = Box::new(move |events: &[Event], status: &Status| {
-            show(&mut live, events, status);
+            show(&live, events, status);
             let lines: Vec<String> = status
                 .routes
                 .iter()
@@ -208,7 +209,7 @@ impl Listening {
 fn paste(route: &RouteStatus, https: SocketAddr, ca: &std::path::Path) -> [String; 2] {
     let host = route.host.replacen("*.", "any.", 1);
     let port = https.port();
-    let url = format!("https://{host}:{port}{}", route.path);
+    let url = shell_word(&format!("https://{host}:{port}{}", route.path));
     let address = if https.ip().is_unspecified() {
         "127.0.0.1".to_owned()
     } else {
@@ -220,7 +221,35 @@ fn paste(route: &RouteStatus, https: SocketAddr, ca: &std::path::Path) -> [Strin
         format!("--resolve {host}:{port}:{address} ")
     };
     [
-        format!("try      curl --cacert {} \\", ca.display()),
+        format!(
+            "try      curl --cacert {} \\",
+            shell_word(&ca.display().to_string())
+        ),
         format!("             {resolve}{url}"),
     ]
+}
+
+/// A word as a POSIX shell reads it back, whatever a manifest or a directory's name puts into it.
+fn shell_word(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/:._-".contains(&byte);
+    if text.bytes().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_to_be_pasted_is_one_word() {
+        assert_eq!(
+            shell_word("https://a.example.com:8443/b"),
+            "https://a.example.com:8443/b"
+        );
+        assert_eq!(shell_word("/a b"), "'/a b'");
+        assert_eq!(shell_word("/$(x)'y"), r"'/$(x)'\''y'");
+    }
 }

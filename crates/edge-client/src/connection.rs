@@ -288,7 +288,7 @@ impl Connection {
     async fn connect(&self) -> Result<Sender, CallError> {
         let address = &self.options.address;
         let failed = |why: &dyn std::fmt::Display| CallError::NotSent {
-            message: format!("{address} cannot be reached: {why}"),
+            message: format!("it cannot be reached: {why}"),
         };
         let wait = self.options.connect_timeout;
         let late = |_| {
@@ -309,7 +309,7 @@ impl Connection {
         let stream = timeout(wait, connector.connect(name, stream))
             .await
             .map_err(late)?
-            .map_err(|error| failed(&error))?;
+            .map_err(|error| failed(&format_args!("TLS: {error}")))?;
         handshake(stream).await
     }
 }

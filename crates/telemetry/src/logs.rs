@@ -2,7 +2,9 @@
 
 use std::io::IsTerminal as _;
 
-use tracing_subscriber::{EnvFilter, layer::SubscriberExt as _, util::SubscriberInitExt as _};
+use tracing_subscriber::{
+    EnvFilter, fmt::MakeWriter, layer::SubscriberExt as _, util::SubscriberInitExt as _,
+};
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -21,17 +23,22 @@ pub struct BadFilter {
     text: String,
 }
 
-/// Sends log lines to standard error. Standard output belongs to the command's own output.
+/// Sends log lines to `writer`, which writes to standard error. Standard output belongs to the
+/// command's own output.
 ///
 /// # Errors
 /// When `filter` cannot be read.
-pub fn init(format: Format, filter: &str) -> Result<(), BadFilter> {
+pub fn init(
+    format: Format,
+    filter: &str,
+    writer: impl for<'w> MakeWriter<'w> + Send + Sync + 'static,
+) -> Result<(), BadFilter> {
     let directives = filter.parse::<EnvFilter>().map_err(|_| BadFilter {
         text: filter.to_owned(),
     })?;
     let registry = tracing_subscriber::registry().with(directives);
     let layer = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
+        .with_writer(writer)
         .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none());
     // A second initialisation (tests in one process) keeps the first.
     let _already = match format {

@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
+use anyhow::{anyhow, bail};
 use clap::Args;
+use controller::ports::EdgeError;
 use edge_client::{ConnectOptions, EdgeAddress, KeySource, http::HttpEdge, rest::RestClient};
 use model::secret::Secret;
 
-use crate::paths;
+use crate::{paths, usage::wrong_usage};
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Edge to ask")]
@@ -32,7 +34,10 @@ pub(crate) struct AskFlags {
 
 /// How an edge at a URL is reached.
 pub(crate) fn connect_options(url: &str, ca: Option<PathBuf>) -> anyhow::Result<ConnectOptions> {
-    let address: EdgeAddress = url.parse()?;
+    let address: EdgeAddress = match url.parse() {
+        Ok(address) => address,
+        Err(error) => wrong_usage!("--edge: {error}"),
+    };
     let mut options = ConnectOptions::new(address);
     options.ca_file = ca;
     Ok(options)
@@ -54,7 +59,7 @@ impl AskFlags {
 
     fn key(&self) -> anyhow::Result<KeySource> {
         if let Some(file) = &self.api_key_file {
-            return Ok(KeySource::File(file.clone()));
+            return Ok(KeySource::Text(paths::read_key(file)?));
         }
         let given = std::env::var("PORTCULLIS_API_KEY")
             .ok()
@@ -70,7 +75,16 @@ impl AskFlags {
         } else {
             demo
         };
-        Ok(KeySource::File(paths::api_key(&dir)))
+        let file = paths::api_key(&dir);
+        if !file.exists() {
+            bail!(
+                "there is no API key {}: `portcullis up` and `portcullis edge` make it at their \
+                 first start; name another with --data-dir DIR, --api-key-file FILE or \
+                 $PORTCULLIS_API_KEY",
+                file.display()
+            );
+        }
+        Ok(KeySource::Text(paths::read_key(&file)?))
     }
 }
 
@@ -80,4 +94,22 @@ pub(crate) fn ask<T>(question: impl Future<Output = anyhow::Result<T>>) -> anyho
         .enable_all()
         .build()?
         .block_on(question)
+        .map_err(advised)
+}
+
+/// The error with what a person can do about it.
+fn advised(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast_ref::<EdgeError>() {
+        Some(EdgeError::Unavailable(_)) => anyhow!(
+            "{error:#}; is `portcullis up` or `portcullis edge` running there? --edge URL asks \
+             another"
+        ),
+        Some(EdgeError::Credentials(_)) => anyhow!(
+            "{error:#}; keys come from --api-key-file, $PORTCULLIS_API_KEY or --data-dir, and each \
+             edge has its own"
+        ),
+        // To whoever asks once, nothing has changed meanwhile: it is not there.
+        Some(EdgeError::Changed(message)) => anyhow!("the edge refused: {message}"),
+        Some(EdgeError::Refused(_) | EdgeError::Superseded(_)) | None => error,
+    }
 }

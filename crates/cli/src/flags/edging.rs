@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use ipnet::IpNet;
 use model::time::Span;
 
-use super::values::{bytes, span};
+use super::values::{bytes, listener, range, span};
 
 /// Which requests the access log tells of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -23,13 +23,13 @@ pub(crate) enum AccessLog {
 #[command(next_help_heading = "Edge")]
 pub(crate) struct EdgeFlags {
     /// Where HTTPS is served
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8443")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8443", value_parser = listener)]
     pub(crate) https: SocketAddr,
     /// Where plain HTTP is answered, with a redirect to HTTPS
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = listener)]
     pub(crate) http: SocketAddr,
     /// Where the edge API is served; plain HTTP on loopback only
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4041")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4041", value_parser = listener)]
     pub(crate) api: SocketAddr,
     /// Certificate chain (PEM) for --api where it leaves loopback
     #[arg(long, value_name = "FILE", requires = "api_tls_key")]
@@ -63,7 +63,7 @@ pub(crate) struct EdgeFlags {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span)]
     pub(crate) drain: Span,
     /// Addresses that backends may have although they are loopback; repeatable
-    #[arg(long = "dial-allow", value_name = "CIDR")]
+    #[arg(long = "dial-allow", value_name = "CIDR", value_parser = range)]
     pub(crate) dial_allow: Vec<IpNet>,
     /// Threads that answer requests [default: one per core]
     #[arg(long, value_name = "NUMBER")]

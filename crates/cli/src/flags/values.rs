@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, str::FromStr};
 
+use ipnet::IpNet;
 use model::{host::HostPattern, object::ObjectName, time::Span};
 
 /// `2s`, `10m`, `250ms`, `1h30m`, `0`.
@@ -56,6 +57,18 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(factor).ok_or_else(wrong)
 }
 
+/// An address to listen on or to be asked at.
+pub(crate) fn listener(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| "write an address and a port, such as 127.0.0.1:8443".to_owned())
+}
+
+/// A range of addresses.
+pub(crate) fn range(text: &str) -> Result<IpNet, String> {
+    text.parse()
+        .map_err(|_| "write a range of addresses, such as 127.0.0.0/8".to_owned())
+}
+
 /// `--service NAMESPACE/NAME:PORT=ADDRESS`: where a port of a Service is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServiceAddress {
@@ -69,21 +82,41 @@ impl FromStr for ServiceAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || {
+        let wrong = |what: &str| {
             format!(
-                "{text:?} is not NAMESPACE/NAME:PORT=ADDRESS, as in default/shop:80=127.0.0.1:3000"
+                "{what}; write NAMESPACE/NAME:PORT=ADDRESS, such as default/web:80=127.0.0.1:3000"
             )
         };
-        let (left, address) = text.split_once('=').ok_or_else(wrong)?;
-        let (service, port) = left.rsplit_once(':').ok_or_else(wrong)?;
-        if port.is_empty() {
-            return Err(wrong());
+        let (left, address) = text.split_once('=').ok_or_else(|| wrong("there is no ="))?;
+        let (service, port) = left
+            .rsplit_once(':')
+            .ok_or_else(|| wrong("there is no :PORT before the ="))?;
+        if !is_port(port) {
+            return Err(wrong(&format!(
+                "{port:?} is neither a port nor the name of one"
+            )));
         }
         Ok(Self {
-            service: service.parse().map_err(|_| wrong())?,
+            service: service
+                .parse()
+                .map_err(|_| wrong(&format!("{service:?} is not NAMESPACE/NAME")))?,
             port: port.to_owned(),
-            address: address.parse().map_err(|_| wrong())?,
+            address: address.parse().map_err(|_| {
+                wrong(&format!(
+                    "{address:?} is not an IP address with a port (names are not looked up)"
+                ))
+            })?,
         })
+    }
+}
+
+/// A port of a Service as an Ingress may name it.
+fn is_port(text: &str) -> bool {
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        text.parse::<u16>().is_ok_and(|number| number > 0)
+    } else {
+        text.bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
     }
 }
 
@@ -98,11 +131,16 @@ impl FromStr for HostLimit {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (namespace, pattern) = text.split_once('=').ok_or_else(|| {
-            format!("{text:?} is not NAMESPACE=HOST, as in shop=*.shop.example.com")
-        })?;
+        let wrong =
+            |what: &str| format!("{what}; write NAMESPACE=HOST, such as shop=*.example.com");
+        let (namespace, pattern) = text.split_once('=').ok_or_else(|| wrong("there is no ="))?;
+        // A namespace is named as an object in it would be.
+        let named: Result<ObjectName, _> = format!("{namespace}/x").parse();
+        if named.is_err() || namespace.contains('/') {
+            return Err(wrong(&format!("{namespace:?} is not a namespace")));
+        }
         let pattern =
-            HostPattern::parse(pattern).map_err(|error| format!("{pattern:?}: {error}"))?;
+            HostPattern::parse(pattern).map_err(|error| wrong(&format!("{pattern:?}: {error}")))?;
         Ok(Self {
             namespace: namespace.to_owned(),
             pattern,
@@ -157,13 +195,48 @@ mod tests {
             ),
             ("web", "http", 3000)
         );
-        for wrong in [
-            "web:80=127.0.0.1:1",
-            "shop/web=127.0.0.1:1",
-            "shop/web:80=localhost:1",
-            "shop/web:=127.0.0.1:1",
+        for (wrong, said) in [
+            ("shop", "there is no ="),
+            ("web:80=127.0.0.1:1", "\"web\" is not NAMESPACE/NAME"),
+            ("shop/web=127.0.0.1:1", "no :PORT before"),
+            (
+                "shop/web:80=localhost:1",
+                "\"localhost:1\" is not an IP address",
+            ),
+            (
+                "shop/web:80=127.0.0.1",
+                "\"127.0.0.1\" is not an IP address with a port",
+            ),
+            ("shop/web:=127.0.0.1:1", "\"\" is neither a port"),
+            ("shop/web:0=127.0.0.1:1", "\"0\" is neither a port"),
+            ("shop/web:70000=127.0.0.1:1", "\"70000\" is neither a port"),
+            ("shop/web:HTTP=127.0.0.1:1", "\"HTTP\" is neither a port"),
         ] {
-            assert!(wrong.parse::<ServiceAddress>().is_err(), "{wrong}");
+            let error = wrong.parse::<ServiceAddress>().expect_err(wrong);
+            assert!(error.contains(said), "{wrong}: {error}");
+            assert!(
+                error.ends_with("default/web:80=127.0.0.1:3000"),
+                "{wrong}: {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn limits_of_hosts_are_read_as_written() {
+        let read: HostLimit = "shop=*.Example.com".parse().expect("it is well formed");
+        assert_eq!(
+            (read.namespace.as_str(), read.pattern.as_str()),
+            ("shop", "*.example.com")
+        );
+        for (wrong, said) in [
+            ("shop", "there is no ="),
+            ("=a.example.com", "\"\" is not a namespace"),
+            ("a/b=a.example.com", "\"a/b\" is not a namespace"),
+            ("shop=https://x", "\"https://x\""),
+        ] {
+            let error = wrong.parse::<HostLimit>().expect_err(wrong);
+            assert!(error.contains(said), "{wrong}: {error}");
+            assert!(error.ends_with("shop=*.example.com"), "{wrong}: {error}");
         }
     }
 }
