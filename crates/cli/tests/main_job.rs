@@ -2,7 +2,11 @@
 
 mod common;
 
-use std::{net::IpAddr, time::Duration};
+use std::{
+    io::{Read as _, Write as _},
+    net::IpAddr,
+    time::Duration,
+};
 
 use common::{Place, ingress, module_set, policy, service, service_object};
 use model::status::RouteState;
@@ -438,6 +442,55 @@ fn another_namespace_does_not_get_an_owned_host() {
             .json()["backend"],
         "web"
     );
+}
+
+/// Makes a thing through the API, with the key that writes.
+fn made(place: &Place, portcullis: &Portcullis, path: &str, body: &str) -> serde_json::Value {
+    let key = std::fs::read_to_string(place.data().join("api-key")).expect("there is a key");
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\n\
+         ngrok-version: 2\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
+         connection: close\r\n\r\n{body}",
+        key.trim(),
+        body.len()
+    );
+    let mut stream = std::net::TcpStream::connect(portcullis.address("api")).expect("it listens");
+    stream.write_all(request.as_bytes()).expect("it is sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    let at = answer.find("\r\n\r\n").expect("a body");
+    serde_json::from_str(&answer[at..]).expect("it is JSON")
+}
+
+#[test]
+fn what_others_made_through_the_api_is_never_touched() {
+    let place = Place::new();
+    let portcullis = place.up(&[]);
+    let domain = format!("{{\"domain\": \"{HOST}\"}}");
+    let _domain = made(&place, &portcullis, "/reserved_domains", &domain);
+    let edge = format!("{{\"hostports\": [\"{HOST}:443\"], \"metadata\": \"mine\"}}");
+    let edge = made(&place, &portcullis, "/edges/https", &edge);
+    let id = edge["id"].as_str().expect("an id").to_owned();
+    let api = portcullis.address("api");
+    let own = || place.state(api).expect("the state can be read")["edges"][&id].clone();
+    let before = own();
+    assert!(before.is_object(), "{edge}");
+    let declared = service_object("web") + &ingress("web", HOST, "/", "", "web");
+    place.write("web.yaml", &declared);
+    let refused = portcullis.wait_route(HOST, "/", RouteState::Closed);
+    assert!(
+        refused.reasons.iter().any(|r| r.code == "host-held"),
+        "{refused:#?}"
+    );
+    place.remove("web.yaml");
+    until("it is gone from the status", LIMIT, || {
+        match portcullis.try_status()?.routes.len() {
+            0 => Ok(()),
+            count => Err(count.to_string()),
+        }
+    });
+    assert_eq!(own(), before);
 }
 
 #[test]
