@@ -30,9 +30,12 @@ use crate::{
 /// Why a request in flight ends before its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Cut {
-    /// The client sends or takes nothing.
+    /// The client sends or takes nothing, or breaks off.
     #[error("the client takes too long")]
     Client,
+    /// The client sends a body that is none.
+    #[error("the request's body is malformed")]
+    Malformed,
     /// The client sends more than it may.
     #[error("the request's body is too large")]
     TooLarge,
@@ -51,6 +54,7 @@ impl Cut {
     pub(crate) const fn refusal(self) -> Refusal {
         match self {
             Self::Client => Refusal::RequestTimeout,
+            Self::Malformed => Refusal::AmbiguousFraming,
             Self::TooLarge => Refusal::BodyTooLarge,
             Self::Backend => Refusal::UpstreamTimeout,
             Self::Revoked => Refusal::Revoked,

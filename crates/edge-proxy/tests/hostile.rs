@@ -255,3 +255,31 @@ fn an_early_answer_and_a_dead_backend_leave_the_connection_in_step_or_ended() {
     connection.read_to_end(&mut rest).unwrap_or_default();
     assert!(rest.is_empty(), "{}", String::from_utf8_lossy(&rest));
 }
+
+/// A body that breaks its own rules is the client's fault, and its backend does not take the half
+/// that came for a whole.
+#[test]
+fn a_malformed_body_is_told_as_what_it_is() {
+    let backend = Backend::start("app");
+    let edge = edge_to(backend.address);
+    for chunks in [
+        "zz\r\n",
+        "2\r\nhi\r\n2;a=b\r\n",
+        "2\r\nhi!",
+        "0\r\nbad name: x\r\n\r\n",
+    ] {
+        let mut connection = edge.client().open("a.example").expect("a connection");
+        write!(
+            connection,
+            "POST / HTTP/1.1\r\nhost: a.example\r\ntransfer-encoding: chunked\r\n\r\n{chunks}"
+        )
+        .expect("sent");
+        let answer = read_answer(&mut connection, "POST").expect("an answer");
+        assert_eq!(
+            (answer.status, answer.header("ngrok-error-code")),
+            (400, Some("ERR_PORTCULLIS_AMBIGUOUS_FRAMING")),
+            "{chunks:?}"
+        );
+    }
+    assert_eq!(backend.requests(), 0);
+}

@@ -4,6 +4,8 @@
 //! buffer each. What comes behind them goes by the rules of `trailers`.
 
 use std::{
+    error::Error,
+    io,
     pin::Pin,
     rc::Rc,
     task::{Context, Poll},
@@ -16,6 +18,7 @@ use tokio::task::JoinHandle;
 
 use super::pool::Lease;
 use crate::{
+    codec::head::HeadError,
     flight::{Awaiting, Cut, Flight},
     serve_http::until_cut,
     trailers::{AnswerTrailers, RequestTrailers},
@@ -117,7 +120,13 @@ impl Body for ClientBody {
                 Poll::Ready(Some(taken.map(|()| frame).map_err(BodyError::from)))
             }
             Poll::Ready(Some(Err(error))) => {
-                upload.flight.upload_ended();
+                // The client's fault, and not to be told as one of the backend, which sees half
+                // a body.
+                upload.flight.cut(if is_malformed(&error) {
+                    Cut::Malformed
+                } else {
+                    Cut::Client
+                });
                 Poll::Ready(Some(Err(BodyError::Broken(error))))
             }
             Poll::Ready(None) => {
@@ -142,6 +151,21 @@ impl Body for ClientBody {
             Self::Streamed { incoming, .. } => incoming.size_hint(),
         }
     }
+}
+
+/// Whether the guard has refused what stands in a body.
+fn is_malformed(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let refused = error
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref);
+        if refused.is_some_and(|inner| inner.is::<HeadError>()) {
+            return true;
+        }
+        next = error.source();
+    }
+    false
 }
 
 /// Who drives the connection that an answer comes from.
