@@ -7,11 +7,14 @@ use clap::Args;
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::{Request, body::Bytes, client::conn::http1};
 use hyper_util::rt::TokioIo;
-use model::status::Status;
+use model::{secret::Secret, status::Status};
 use tokio::net::TcpStream;
 
 use crate::{
-    flags::{asking::ask, values::listener},
+    flags::{
+        asking::{KeyFlags, ask},
+        values::listener,
+    },
     output::{self, Form, table},
     usage::wrong_usage,
 };
@@ -33,6 +36,8 @@ pub(crate) struct StatusCommand {
     /// The form of the answer
     #[arg(short = 'o', long, value_name = "FORM", default_value = "table")]
     output: Form,
+    #[command(flatten)]
+    key: KeyFlags,
 }
 
 impl StatusCommand {
@@ -43,7 +48,9 @@ impl StatusCommand {
                 self.admin
             );
         }
-        let text = ask(fetch(self.admin))?;
+        // On loopback none is needed, and none is missed.
+        let key = self.key.optional()?;
+        let text = ask(fetch(self.admin, key.as_ref()))?;
         let status: Status =
             serde_json::from_slice(&text).context("the status is of another version")?;
         match self.output {
@@ -56,7 +63,7 @@ impl StatusCommand {
     }
 }
 
-async fn fetch(admin: SocketAddr) -> anyhow::Result<Bytes> {
+async fn fetch(admin: SocketAddr, key: Option<&Secret>) -> anyhow::Result<Bytes> {
     let nobody = || {
         format!(
             "nothing answers at {admin}: start `portcullis up`, or say with --admin where it or a \
@@ -67,9 +74,14 @@ async fn fetch(admin: SocketAddr) -> anyhow::Result<Bytes> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
         .await
         .with_context(nobody)?;
-    let request = Request::get("/status")
-        .header(http::header::HOST, admin.to_string())
-        .body(Empty::<Bytes>::new())?;
+    let mut request = Request::get("/status").header(http::header::HOST, admin.to_string());
+    if let Some(key) = key {
+        request = request.header(
+            http::header::AUTHORIZATION,
+            format!("Bearer {}", key.expose()),
+        );
+    }
+    let request = request.body(Empty::<Bytes>::new())?;
     let exchange = async {
         let response = sender.send_request(request).await.with_context(nobody)?;
         let status = response.status();
@@ -79,7 +91,14 @@ async fn fetch(admin: SocketAddr) -> anyhow::Result<Bytes> {
             .map_err(|error| anyhow::anyhow!("the status ends early: {error}"))?
             .to_bytes();
         if !status.is_success() {
-            bail!("{}", String::from_utf8_lossy(&body).trim());
+            let said = String::from_utf8_lossy(&body);
+            if status == http::StatusCode::FORBIDDEN {
+                bail!(
+                    "{}: name one with --data-dir DIR, --api-key-file FILE or $PORTCULLIS_API_KEY",
+                    said.trim()
+                );
+            }
+            bail!("{}", said.trim());
         }
         Ok(body)
     };

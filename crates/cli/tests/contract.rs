@@ -212,10 +212,20 @@ fn whoever_asks_what_is_not_there_is_told_what_to_do() {
 fn a_first_start_leaves_two_private_keys_and_commands_find_theirs() {
     let place = Place::new();
     place.write("web.yaml", &service_object("web"));
-    let portcullis = place.up(&[]);
+    // Off loopback the status needs a key too.
+    let mut arguments = place.arguments(&[]);
+    let admin = arguments.iter().position(|argument| argument == "--admin");
+    "0.0.0.0:0".clone_into(&mut arguments[admin.expect("it has one") + 1]);
+    let portcullis = Portcullis::start(Path::new(PROGRAM), &arguments);
+    let admin = format!("127.0.0.1:{}", portcullis.address("admin").port());
     let api = portcullis.address("api");
     let edge = format!("http://{api}");
     let data = place.data().display().to_string();
+    let keyless = run(&place, &["status", "--admin", &admin]);
+    assert_eq!(code(&keyless), 1);
+    assert!(flat(&keyless).contains("--data-dir"), "{}", said(&keyless));
+    let allowed = run(&place, &["status", "--admin", &admin, "--data-dir", &data]);
+    assert_eq!(code(&allowed), 0, "{}", said(&allowed));
     let key_file = |name: &str| place.data().join(name);
     for name in ["api-key", "controller-key"] {
         let mode = fs::metadata(key_file(name))

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{anyhow, bail};
+use anyhow::anyhow;
 use clap::Args;
 use controller::ports::EdgeError;
 use edge_client::{ConnectOptions, EdgeAddress, KeySource, http::HttpEdge, rest::RestClient};
@@ -21,15 +21,22 @@ pub(crate) struct AskFlags {
         default_value = "http://127.0.0.1:4041"
     )]
     edge: String,
+    #[command(flatten)]
+    key: KeyFlags,
+    /// Certificate authorities (PEM) to trust for --edge instead of the system's
+    #[arg(long, global = true, value_name = "FILE")]
+    edge_ca: Option<PathBuf>,
+}
+
+/// Which API key a question is asked with.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct KeyFlags {
     /// File with an API key [default: $PORTCULLIS_API_KEY, else api-key in --data-dir]
     #[arg(long, global = true, value_name = "FILE", conflicts_with = "data_dir")]
     api_key_file: Option<PathBuf>,
     /// The edge's data directory, to find the key in; nothing is written there
     #[arg(long, global = true, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Certificate authorities (PEM) to trust for --edge instead of the system's
-    #[arg(long, global = true, value_name = "FILE")]
-    edge_ca: Option<PathBuf>,
 }
 
 /// How an edge at a URL is reached.
@@ -54,37 +61,51 @@ pub(crate) fn controlled(url: &str, key: PathBuf, ca: Option<PathBuf>) -> anyhow
 impl AskFlags {
     pub(crate) fn client(&self) -> anyhow::Result<RestClient> {
         let options = connect_options(&self.edge, self.edge_ca.clone())?;
-        Ok(RestClient::new(options, self.key()?)?)
+        let key = KeySource::Text(self.key.required()?);
+        Ok(RestClient::new(options, key)?)
+    }
+}
+
+impl KeyFlags {
+    /// The key.
+    pub(crate) fn required(&self) -> anyhow::Result<Secret> {
+        let (key, place) = self.find()?;
+        key.ok_or_else(|| {
+            anyhow!(
+                "there is no API key {}: `portcullis up` and `portcullis edge` make it at their \
+                 first start; name another with --data-dir DIR, --api-key-file FILE or \
+                 $PORTCULLIS_API_KEY",
+                place.display()
+            )
+        })
     }
 
-    fn key(&self) -> anyhow::Result<KeySource> {
-        if let Some(file) = &self.api_key_file {
-            return Ok(KeySource::Text(paths::read_key(file)?));
+    /// The key, where one is named or lies where it usually does.
+    pub(crate) fn optional(&self) -> anyhow::Result<Option<Secret>> {
+        if self.api_key_file.is_some() || self.data_dir.is_some() {
+            self.required().map(Some)
+        } else {
+            Ok(self.find()?.0)
         }
+    }
+
+    /// The key, if there is one, and the file where it would be.
+    fn find(&self) -> anyhow::Result<(Option<Secret>, PathBuf)> {
+        if let Some(file) = &self.api_key_file {
+            return Ok((Some(paths::read_key(file)?), file.clone()));
+        }
+        let usual = paths::api_key(&paths::data_dir(self.data_dir.as_deref(), false)?);
         let given = std::env::var("PORTCULLIS_API_KEY")
             .ok()
             .filter(|key| !key.is_empty());
         if let (Some(key), None) = (given, &self.data_dir) {
-            return Ok(KeySource::Text(Secret::new(key)));
+            return Ok((Some(Secret::new(key)), usual));
         }
-        let usual = paths::data_dir(self.data_dir.as_deref(), false)?;
-        let demo = paths::data_dir(self.data_dir.as_deref(), true)?;
         // Whoever tries the demo asks it without naming its directory.
-        let dir = if paths::api_key(&usual).exists() {
-            usual
-        } else {
-            demo
-        };
-        let file = paths::api_key(&dir);
-        if !file.exists() {
-            bail!(
-                "there is no API key {}: `portcullis up` and `portcullis edge` make it at their \
-                 first start; name another with --data-dir DIR, --api-key-file FILE or \
-                 $PORTCULLIS_API_KEY",
-                file.display()
-            );
-        }
-        Ok(KeySource::Text(paths::read_key(&file)?))
+        let demo = paths::api_key(&paths::data_dir(self.data_dir.as_deref(), true)?);
+        let file = if usual.exists() { usual } else { demo };
+        let key = file.exists().then(|| paths::read_key(&file)).transpose()?;
+        Ok((key, file))
     }
 }
 
