@@ -7,6 +7,9 @@ use anyhow::bail;
 
 use crate::run::say;
 
+/// With the prefix of every line, a hundred columns.
+const WIDTH: usize = 93;
+
 /// A part that was run.
 struct Part {
     name: &'static str,
@@ -67,7 +70,9 @@ impl Report {
                 Err(error) => ("FAILED", error),
             };
             let line = format!("{:<22} {result} {:>6}  {text}", part.name, short(part.took));
-            lines.push(line.trim_end().to_owned());
+            // The whole error stands further up.
+            let first = line.lines().next().unwrap_or_default().trim_end();
+            lines.push(first.chars().take(WIDTH).collect());
         }
         let all = self.parts.iter().map(|part| part.took).sum();
         lines.push(format!("{:<22} {:<6} {:>6}", "all of it", "", short(all)));
@@ -89,7 +94,7 @@ mod tests {
     fn a_failure_does_not_hide_what_comes_after() {
         let mut report = Report::default();
         assert!(report.part("format", || Ok("rustfmt 1".to_owned())));
-        assert!(!report.part("lints", || bail!("two warnings")));
+        assert!(!report.part("lints", || bail!("two warnings\nhere")));
         assert!(report.part("tests", || Ok("7 tests".to_owned())));
         assert_eq!(
             report.lines(),
