@@ -7,18 +7,18 @@ use anyhow::Context as _;
 
 use crate::{
     peers,
-    run::{command, root, run, run_command},
+    run::{command, does, root, run, run_command},
 };
 
 /// Unoptimised: built sooner, and arithmetic that overflows is found.
 const FUZZ: [&str; 4] = ["run", "--dev", "--fuzz-dir", "fuzz"];
 
 pub(crate) fn fuzz(seconds: u32) -> anyhow::Result<String> {
-    run(
-        "nightly, which fuzzing needs",
-        "rustup",
-        &["toolchain", "install", "nightly", "--profile", "minimal"],
-    )?;
+    // One that is there is good enough: each newer one would be built for anew.
+    if !does("rustup", &["run", "nightly", "rustc", "--version"]) {
+        let install = ["toolchain", "install", "nightly", "--profile", "minimal"];
+        run("nightly, which fuzzing needs", "rustup", &install)?;
+    }
     let program = peers::from_crates("cargo-fuzz", "0.13.2")?
         .display()
         .to_string();
