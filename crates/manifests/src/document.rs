@@ -47,6 +47,19 @@ pub(crate) struct Part {
 }
 
 impl Contents {
+    /// Whether nothing in it is of a kind that is used here, and nothing is wrong with it.
+    pub(crate) const fn is_empty(&self) -> bool {
+        let Self {
+            objects,
+            unnamed,
+            findings,
+            parts,
+            readable: _,
+            has_remains: _,
+        } = self;
+        objects.is_empty() && unnamed.is_empty() && findings.is_empty() && parts.is_empty()
+    }
+
     /// A file that could not be read for a reason that lies outside its text.
     pub(crate) fn unreadable(file: &Arc<str>, message: String, remedy: &str, scan: Scan) -> Self {
         let problem = Problem::new(FieldPath::root(), ProblemCode::Unreadable, message, remedy);

@@ -14,6 +14,8 @@ use std::{
     time::SystemTime,
 };
 
+use rustix::fs::{Mode, OFlags};
+
 /// Deeper directories are not entered; real trees are not that deep, loops of links are.
 const DEPTH_MAX: usize = 32;
 
@@ -134,6 +136,14 @@ impl Roots {
         })
     }
 
+    /// Everything that the user named, as the files of it are filed.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &Path> {
+        self.roots.iter().map(|root| match root {
+            Root::Path(path) => path.as_path(),
+            Root::Once { name, bytes: _ } => Path::new(name.as_ref()),
+        })
+    }
+
     /// Walks everything.
     pub(crate) fn list(&self) -> Listing {
         let mut walk = Walk::default();
@@ -161,8 +171,20 @@ impl Roots {
         });
         match once {
             Some(bytes) => Ok(bytes.to_vec()),
-            None => read_bounded(fs::File::open(&file.path)?, bytes_max),
+            None => read_bounded(open_file(&file.path)?, bytes_max),
         }
+    }
+}
+
+/// Opens what was a file when it was listed. A pipe may be in its place by now, and opening that
+/// would wait for a writer, for ever perhaps: it is opened without waiting and then looked at.
+fn open_file(path: &Path) -> io::Result<fs::File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::other(NO_FILE))
     }
 }
 
@@ -459,6 +481,20 @@ mod tests {
             dir.path().join("socket.yaml"),
         ];
         assert_eq!(unlisted, expected.iter().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_file_that_becomes_a_pipe_after_it_was_listed_is_not_waited_for() {
+        let dir = tempfile::tempdir().expect("a directory");
+        write(dir.path(), "a.yaml");
+        let roots = Roots::open(&[dir.path().to_owned()], 1000).expect("there");
+        let listing = roots.list();
+        let path = dir.path().join("a.yaml");
+        fs::remove_file(&path).expect("removed");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, Mode::RUSR | Mode::WUSR).expect("made");
+        // Without a writer, opening it the usual way would never return.
+        let error = roots.read(&listing.files[0], 1000).expect_err("no file");
+        assert_eq!(error.to_string(), NO_FILE);
     }
 
     #[test]

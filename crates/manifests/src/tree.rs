@@ -8,7 +8,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -273,7 +273,25 @@ impl Tree {
                 .iter()
                 .map(|unlisted| self.unlisted(unlisted, &present)),
         );
+        snapshot.empty_paths = self.empty_paths();
         snapshot
+    }
+
+    /// What was named and holds nothing that is used, so that a wrong path or suffix is told.
+    fn empty_paths(&self) -> BTreeMap<String, usize> {
+        let below = |root: &Path| {
+            let files = self.files.iter().filter(|(path, _)| path.starts_with(root));
+            files.map(|(_, file)| &file.contents).collect::<Vec<_>>()
+        };
+        self.roots
+            .names()
+            .filter(|root| !self.unlisted.iter().any(|it| it.path.starts_with(root)))
+            .map(|root| (root, below(root)))
+            .filter(|(_, files)| files.iter().all(|contents| contents.is_empty()))
+            // A directory that was reached by another name before was not looked into by this one.
+            .filter(|(root, files)| !files.is_empty() || self.listed_once.contains(*root))
+            .map(|(root, files)| (root.display().to_string(), files.len()))
+            .collect()
     }
 
     fn unlisted(&self, unlisted: &Unlisted, present: &Names) -> UnreadableFile {

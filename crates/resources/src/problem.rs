@@ -1,6 +1,6 @@
 //! What is wrong with one object in itself.
 
-use std::{cmp::Ordering, fmt};
+use std::{borrow::Cow, fmt};
 
 /// The place of a field in an object, as Kubernetes writes it: `spec.rules[0].host`,
 /// `metadata.annotations[k8s.ngrok.com/modules]`; empty for the object as a whole.
@@ -192,35 +192,84 @@ impl Problem {
         Self {
             path,
             code,
-            message: shortened(message.into()),
-            remedy: shortened(remedy.into()),
+            message: shown(&message.into()),
+            remedy: shown(&remedy.into()),
         }
     }
 }
 
-/// More letters of one word help nobody: it was written by a user, and may fill a terminal.
-const WORD_MAX: usize = 120;
+/// Most letters of one word, or of one text between quotes, in a sentence for people: more was
+/// written by a user, helps nobody, and may fill a terminal.
+pub const VALUE_CHARS_MAX: usize = 80;
 
-/// A text whose words are cut where they are too long.
-fn shortened(text: String) -> String {
-    if text.len() <= WORD_MAX {
-        return text;
+/// Most letters of such a sentence.
+pub const SENTENCE_CHARS_MAX: usize = 600;
+
+/// A sentence fit to be shown: whatever of a user's stands in it is cut where it is too long. The
+/// one place where that is done; every finding goes through it.
+#[must_use]
+pub fn shown(text: &str) -> String {
+    if text.len() <= VALUE_CHARS_MAX {
+        return text.to_owned();
     }
-    let mut out = String::with_capacity(text.len());
-    let mut length = 0;
-    for letter in text.chars() {
-        length = if letter.is_whitespace() {
-            0
-        } else {
-            length + 1
-        };
-        match length.cmp(&(WORD_MAX + 1)) {
-            Ordering::Less => out.push(letter),
-            Ordering::Equal => out.push('…'),
-            Ordering::Greater => {}
+    let mut out = String::new();
+    let mut rest = text;
+    // A piece that is cut costs at least as many letters as it may have: the end comes soon.
+    while !rest.is_empty() && out.len() < SENTENCE_CHARS_MAX * 4 {
+        let (piece, quote, after) = piece(rest);
+        out.push_str(&cut(piece, VALUE_CHARS_MAX));
+        if quote && piece.chars().nth(VALUE_CHARS_MAX).is_some() {
+            out.push('"');
+        }
+        rest = after;
+    }
+    cut(&out, SENTENCE_CHARS_MAX).into_owned()
+}
+
+/// The first `most` letters, and a sign where there were more.
+fn cut(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// The text up to the end of its first quotation, word or space; whether it is a quotation; and
+/// what follows.
+fn piece(text: &str) -> (&str, bool, &str) {
+    let (end, quote) = match text.strip_prefix('"').and_then(closing) {
+        Some(end) => (1 + end, true),
+        None => {
+            let ends = |(at, letter): &(usize, char)| {
+                *at > 0 && (letter.is_whitespace() || *letter == '"')
+            };
+            let blank = text.starts_with(char::is_whitespace);
+            let end = match text.char_indices().nth(1) {
+                Some((end, _)) if blank => end,
+                Some(_) => text
+                    .char_indices()
+                    .find(ends)
+                    .map_or(text.len(), |(at, _)| at),
+                None => text.len(),
+            };
+            (end, false)
+        }
+    };
+    let (piece, after) = text.split_at(end);
+    (piece, quote, after)
+}
+
+/// Where a quotation ends, behind its closing quote; a quote behind a backslash is part of it.
+fn closing(text: &str) -> Option<usize> {
+    let mut escaped = false;
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '"' if !escaped => return Some(at + 1),
+            '\\' if !escaped => escaped = true,
+            _ => escaped = false,
         }
     }
-    out
+    None
 }
 
 impl fmt::Display for Problem {
@@ -241,7 +290,33 @@ mod tests {
     fn long_words_of_users_are_cut() {
         let message = format!("there is no kind {} here", "é".repeat(100_000));
         let problem = Problem::new(FieldPath::root(), ProblemCode::UnknownKind, message, "");
-        let expected = format!("there is no kind {}… here", "é".repeat(120));
+        let expected = format!("there is no kind {}… here", "é".repeat(VALUE_CHARS_MAX));
         assert_eq!(problem.message, expected);
+    }
+
+    #[test]
+    fn long_quotations_of_users_are_cut_whatever_stands_in_them() {
+        assert_eq!(
+            shown("the path \"/a b\" is long"),
+            "the path \"/a b\" is long"
+        );
+        let value = "a \"b\" c\n".repeat(1000);
+        let text = shown(&format!("the value {value:?} cannot be used"));
+        assert!(text.starts_with("the value \"a \\\"b\\\" c"), "{text}");
+        assert!(text.ends_with("…\" cannot be used"), "{text}");
+        assert!(text.chars().count() < 120, "{text}");
+        for text in [
+            "\"",
+            "\"\"\"",
+            "a ",
+            "é",
+            &"\" ".repeat(10_000),
+            &" ".repeat(10_000),
+        ] {
+            assert!(
+                shown(text).chars().count() <= SENTENCE_CHARS_MAX + 1,
+                "{text}"
+            );
+        }
     }
 }

@@ -168,18 +168,6 @@ pub struct Finding {
     pub problem: Problem,
 }
 
-/// One object that is written twice. The first one, by file and position, is not better than the
-/// second: neither is used. The object is in the snapshot as undecodable, with what both name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Duplicate {
-    /// The kind.
-    pub kind: Kind,
-    /// The name.
-    pub key: ObjectKey,
-    /// Where it stands, every time.
-    pub places: Vec<Place>,
-}
-
 /// Whether an object is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence<'a, T> {
@@ -230,8 +218,13 @@ pub struct Snapshot {
     pub pending_objects: BTreeSet<(Kind, ObjectKey)>,
     /// Files that could not be read.
     pub unreadable_files: Vec<UnreadableFile>,
-    /// Objects that are written more than once.
-    pub duplicates: Vec<Duplicate>,
+    /// Paths that the user named and under which no object of these kinds stands, each with how
+    /// many manifests there are.
+    pub empty_paths: BTreeMap<String, usize>,
+    /// Objects that are written more than once, with every place where they stand: the first one,
+    /// by file and position, is not better than the second, and neither is used. The object is in
+    /// the snapshot as undecodable, with what all of them name.
+    pub duplicates: BTreeMap<(Kind, ObjectKey), Vec<Place>>,
     /// What is wrong with documents that are no objects.
     pub findings: Vec<Finding>,
     /// Whether it was taken from a tree that would not come to rest (R19): it may close, tighten
@@ -335,8 +328,8 @@ impl AnyObject {
 
 impl Snapshot {
     /// Takes an object in. Where one of the kind and name is already, neither is used: the place is
-    /// taken by an undecodable object that names what both name, and [`Duplicate`] tells where
-    /// they stand.
+    /// taken by an undecodable object that names what both name, and `duplicates` tells where
+    /// they stand. Many of one name cost what they are, not what went before them.
     pub fn insert(&mut self, object: AnyObject) {
         let kind = object.kind();
         let twice = &mut self.duplicates;
@@ -390,37 +383,36 @@ impl Snapshot {
 fn add<T: Serialize>(
     kind: Kind,
     objects: &mut Objects<T>,
-    duplicates: &mut Vec<Duplicate>,
+    duplicates: &mut BTreeMap<(Kind, ObjectKey), Vec<Place>>,
     object: Arc<Object<T>>,
 ) {
-    let Some(first) = objects.get(&object.key) else {
+    let places = |object: &Object<T>| object.origin.place(&FieldPath::root());
+    let Some(first) = objects.get_mut(&object.key) else {
         objects.insert(object.key.clone(), object);
         return;
     };
-    let key = object.key.clone();
-    let places = |object: &Object<T>| object.origin.place(&FieldPath::root());
-    match duplicates
-        .iter_mut()
-        .find(|known| known.kind == kind && known.key == key)
+    let id = (kind, object.key.clone());
+    let known = duplicates.contains_key(&id);
+    let all = duplicates.entry(id).or_default();
+    // What stands for the earlier ones was made here, and nobody else has it: it is added to.
+    if let Some(both) = Arc::get_mut(first).filter(|_| known)
+        && let Err(Undecodable {
+            problems: _,
+            salvaged,
+        }) = &mut both.value
     {
-        Some(known) => known.places.extend(places(&object)),
-        None => duplicates.push(Duplicate {
-            kind,
-            key: key.clone(),
-            places: places(first).into_iter().chain(places(&object)).collect(),
-        }),
+        all.extend(places(&object));
+        salvaged.add(named_by(kind, &object));
+        both.age = both.age.min(object.age);
+        both.terminating &= object.terminating;
+        return;
     }
-    let twice = Undecodable {
-        problems: vec![Problem::new(
-            FieldPath::root(),
-            ProblemCode::Duplicate,
-            format!("{kind} {key} is written more than once"),
-            "keep one of them; until then none is used",
-        )],
-        salvaged: named_by(kind, first).and(named_by(kind, &object)),
-    };
+    all.extend(places(first));
+    all.extend(places(&object));
+    let mut salvaged = named_by(kind, first);
+    salvaged.add(named_by(kind, &object));
     let Object {
-        key: _,
+        key,
         uid,
         labels,
         annotations,
@@ -429,7 +421,13 @@ fn add<T: Serialize>(
         origin,
         value: _,
     } = &**first;
-    let both = Object {
+    let problem = Problem::new(
+        FieldPath::root(),
+        ProblemCode::Duplicate,
+        format!("{kind} {key} is written more than once"),
+        "keep one of them; until then none is used",
+    );
+    *first = Arc::new(Object {
         key: key.clone(),
         uid: uid.clone(),
         labels: labels.clone(),
@@ -437,9 +435,11 @@ fn add<T: Serialize>(
         age: *age.min(&object.age),
         terminating: *terminating && object.terminating,
         origin: origin.clone(),
-        value: Err(twice),
-    };
-    objects.insert(key, Arc::new(both));
+        value: Err(Undecodable {
+            problems: vec![problem],
+            salvaged,
+        }),
+    });
 }
 
 /// What an object names, decoded or not.
@@ -452,8 +452,8 @@ fn named_by<T: Serialize>(kind: Kind, object: &Object<T>) -> Salvaged {
 }
 
 impl Salvaged {
-    /// What either names.
-    fn and(mut self, other: Self) -> Self {
+    /// Takes in what another one names.
+    fn add(&mut self, other: Self) {
         let Self {
             hosts,
             hosts_unreadable,
@@ -469,6 +469,57 @@ impl Salvaged {
             self.class = SalvagedClass::Unreadable;
         }
         self.modules.extend(modules);
-        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An Ingress of one name, with a host of its own.
+    fn ingress(number: usize) -> AnyObject {
+        let host = SalvagedHost {
+            host: format!("{number}.example.com"),
+            paths: Vec::new(),
+            paths_unreadable: false,
+        };
+        AnyObject::Ingress(Arc::new(Object {
+            key: ObjectKey::new("default", "web"),
+            uid: String::new(),
+            labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            age: number as u64,
+            terminating: false,
+            origin: Origin::Cluster,
+            value: Err(Undecodable {
+                problems: Vec::new(),
+                salvaged: Salvaged {
+                    hosts: vec![host],
+                    ..Salvaged::default()
+                },
+            }),
+        }))
+    }
+
+    #[test]
+    fn many_objects_of_one_name_cost_what_each_of_them_is() {
+        let mut snapshot = Snapshot::default();
+        snapshot.insert(ingress(0));
+        snapshot.insert(ingress(1));
+        let key = ObjectKey::new("default", "web");
+        let stands = |snapshot: &Snapshot| Arc::as_ptr(&snapshot.ingresses[&key]);
+        let first = stands(&snapshot);
+        for number in 2..50_000 {
+            snapshot.insert(ingress(number));
+            // What stands for all of them is added to: made anew, each would cost all before it.
+            assert_eq!(stands(&snapshot), first);
+        }
+        let Err(undecodable) = &snapshot.ingresses[&key].value else {
+            panic!("none of them is used");
+        };
+        assert_eq!(undecodable.salvaged.hosts.len(), 50_000);
+        assert_eq!(undecodable.problems.len(), 1);
+        assert_eq!(snapshot.ingresses[&key].age, 0);
+        assert_eq!(snapshot.duplicates.len(), 1);
     }
 }

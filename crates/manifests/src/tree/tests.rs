@@ -75,6 +75,26 @@ fn all_found<const N: usize>(snapshot: &Snapshot, names: [&str; N]) -> [&'static
 }
 
 #[test]
+fn a_path_that_holds_nothing_is_told() {
+    let mut bench = Bench::new();
+    let named = bench.dir.path().display().to_string();
+    let empty = |files| BTreeMap::from([(named.clone(), files)]);
+    assert_eq!(bench.at(0).empty_paths, empty(0));
+    // Neither what does not count nor what is not used here.
+    bench.write("a.yaml.txt", &secret("a"));
+    bench.write(
+        "b.yaml",
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: b}\n",
+    );
+    assert_eq!(bench.at(1).empty_paths, empty(1));
+    // Something wrong is something, and is told by itself.
+    bench.write("c.yaml", "kind: [\n");
+    assert_eq!(bench.at(2).empty_paths, BTreeMap::new());
+    bench.write("c.yaml", &secret("c"));
+    assert_eq!(bench.at(3).empty_paths, BTreeMap::new());
+}
+
+#[test]
 fn a_file_that_vanishes_is_deleted_only_after_a_second() {
     let mut bench = Bench::new();
     bench.write("a.yaml", &secret("a"));
@@ -123,7 +143,7 @@ fn an_object_that_moves_is_neither_pending_nor_twice() {
     assert_eq!(found(&snapshot, "a"), "there");
     assert_eq!(
         (snapshot.unreadable_files, snapshot.duplicates),
-        (vec![], vec![])
+        (vec![], BTreeMap::new())
     );
 }
 
@@ -315,8 +335,11 @@ fn an_object_in_two_files_is_used_from_neither() {
     bench.write("b.yaml", &secret("a").replace("k: v", "k: w"));
     let snapshot = bench.at(0);
     assert_eq!(found(&snapshot, "a"), "invalid");
-    let places: Vec<_> = snapshot.duplicates[0]
-        .places
+    let places: Vec<_> = snapshot
+        .duplicates
+        .values()
+        .next()
+        .expect("one")
         .iter()
         .map(|place| &*place.file)
         .collect();
