@@ -363,8 +363,9 @@ fn killed_at_random(two_processes: bool, kills: u32) {
         world.converge(&declared, paths.len());
         histories["/"].in_force();
         if pending {
-            // What was lost might have been in that file: its grace did not run, and begins again
-            // from when it is known not to be.
+            // What was lost might have been in that file: its grace did not run, and goes on with
+            // what is left of it from when it is known not to be there. That is when it is lost
+            // again, so the instant is another one.
             ages.remove("/lost");
         }
         world.wait_state("/lost", RouteState::Held, Some("lost"));

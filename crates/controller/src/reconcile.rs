@@ -90,10 +90,21 @@ enum Outcome {
     Again,
     /// The way or the edge is at fault: wait, then read again.
     Wait(Option<Span>),
+    /// The edge will not be read by us: wait until an input changes.
+    Refused,
     /// The key is refused.
     Credentials,
     /// Somebody else writes.
     Superseded,
+}
+
+/// How long the loop rests.
+enum Rest {
+    /// Until then, or until something changes.
+    Until(Option<Timestamp>),
+    /// Until then, whatever changes: the edge asked for it (R7). An edge that says so would not
+    /// hear of a closing either; what has a deadline it closes by itself.
+    Asked(Timestamp),
 }
 
 /// What the loop remembers between passes.
@@ -127,12 +138,22 @@ impl<E: EdgeControl, C: Clock, S: StatusSink> Controller<E, C, S> {
         };
         let mut resync_at = self.clock.now().after(self.options.resync);
         loop {
-            let wake_at = tokio::select! {
+            let rest = tokio::select! {
                 biased;
                 _ = shutdown.wait_for(|stop| *stop) => return Ok(()),
-                wake_at = self.passes(&mut memory) => wake_at,
+                rest = self.passes(&mut memory) => rest,
             };
             let now = self.clock.now();
+            let wake_at = match rest {
+                Rest::Until(wake_at) => wake_at,
+                Rest::Asked(until) => {
+                    tokio::select! {
+                        biased;
+                        _ = shutdown.wait_for(|stop| *stop) => return Ok(()),
+                        () = self.clock.sleep(until.since(now)) => continue,
+                    }
+                }
+            };
             let known = memory.edge.as_ref().map(|edge| edge.state().revision);
             let pause = earlier(Some(resync_at), wake_at).map_or(Span::ZERO, |at| at.since(now));
             tokio::select! {
@@ -152,30 +173,33 @@ impl<E: EdgeControl, C: Clock, S: StatusSink> Controller<E, C, S> {
     }
 
     /// Passes until nothing is left to do now; returns when to look again.
-    async fn passes(&mut self, memory: &mut Memory) -> Option<Timestamp> {
+    async fn passes(&mut self, memory: &mut Memory) -> Rest {
         for _ in 0..PASSES_IN_A_ROW {
             match self.pass(memory).await {
                 (Outcome::Done, wake_at) => {
                     memory.backoff.succeeded();
                     memory.last_fault.clear();
                     self.ready.store(true, Ordering::Release);
-                    return wake_at;
+                    return Rest::Until(wake_at);
                 }
                 (Outcome::Again, _) => {}
                 (Outcome::Wait(asked), wake_at) => {
                     self.ready.store(false, Ordering::Release);
-                    let wait = memory.backoff.failed(asked);
-                    return earlier(wake_at, Some(self.clock.now().after(wait)));
+                    let until = self.clock.now().after(memory.backoff.failed(asked));
+                    return match asked {
+                        Some(_) => Rest::Asked(until),
+                        None => Rest::Until(earlier(wake_at, Some(until))),
+                    };
                 }
-                (Outcome::Credentials | Outcome::Superseded, _) => {
+                (Outcome::Refused | Outcome::Credentials | Outcome::Superseded, _) => {
                     self.ready.store(false, Ordering::Release);
-                    return None;
+                    return Rest::Until(None);
                 }
             }
         }
         tracing::error!("the edge does not come to rest; pausing before the next attempt");
         let wait = memory.backoff.failed(None);
-        Some(self.clock.now().after(wait))
+        Rest::Until(Some(self.clock.now().after(wait)))
     }
 
     /// One pass: read what is not known, translate, plan, carry out, report.
@@ -225,14 +249,15 @@ impl<E: EdgeControl, C: Clock, S: StatusSink> Controller<E, C, S> {
             memory.edge = Some(followed);
             return (Outcome::Done, wake_at);
         }
-        let before = status(&declared, &plan.report, followed.state(), self.format);
+        let before = followed.state().clone();
         let (outcome, left) = self.carry_out(memory, followed, &plan).await;
         memory.edge = left;
         memory.failing = matches!(outcome, Outcome::Wait(_));
         // How things stand is reported by the pass that finds nothing left to do; when that must
         // wait, people must not wait with it.
         if !matches!(outcome, Outcome::Done | Outcome::Again) {
-            self.report(memory, before);
+            let now = status(&declared, &plan.report, &before, self.format);
+            self.report(memory, now);
         }
         let outcome = if matches!(outcome, Outcome::Done) {
             Outcome::Again
@@ -287,9 +312,9 @@ impl<E: EdgeControl, C: Clock, S: StatusSink> Controller<E, C, S> {
             return Ok(followed);
         }
         self.metrics.edge_reads.inc();
-        let capabilities = self.edge.capabilities().await?;
+        let capabilities = self.edge.capabilities().await.map_err(of_reading)?;
         self.metrics.edge_reads.inc();
-        let reading = self.edge.read().await?;
+        let reading = self.edge.read().await.map_err(of_reading)?;
         let seen = reading.state.term;
         let mut followed = Followed::new(reading, capabilities, self.clock.now());
         if memory.term.is_none() {
@@ -388,11 +413,31 @@ async fn changed<E: EdgeControl>(edge: &E, known: Option<u64>) {
     }
 }
 
+/// Nothing that is read was believed to be in some state: an edge without it is another edge than
+/// ours, and reading again at once would find the same.
+fn of_reading(error: EdgeError) -> EdgeError {
+    match error {
+        EdgeError::Changed(message) => EdgeError::Refused(Refused {
+            status: 404,
+            code: "not-an-edge".to_owned(),
+            message,
+            route: None,
+        }),
+        EdgeError::Refused(_)
+        | EdgeError::Unavailable(_)
+        | EdgeError::Superseded(_)
+        | EdgeError::Credentials(_) => error,
+    }
+}
+
 /// Sorts a failure by its cure, and says it once.
 fn fault(memory: &mut Memory, error: &EdgeError) -> Outcome {
     let (outcome, remedy) = match error {
-        // Reading and raising a term are never refused for their content by an edge of ours.
-        EdgeError::Refused(_) => (Outcome::Wait(None), "see the edge's log"),
+        // Of a step this was remembered where it was taken: here it is about reading, or the term.
+        EdgeError::Refused(_) => (
+            Outcome::Refused,
+            "see whether --edge names a Portcullis edge, and its log; it is asked again when an input changes, and at each resync",
+        ),
         EdgeError::Unavailable(Unavailable { retry_after, .. }) => {
             (Outcome::Wait(*retry_after), "it is tried again by itself")
         }

@@ -10,6 +10,7 @@ pub fn records(state: &EdgeState, controller: &str) -> Records {
     for domain in state.domains.values() {
         let record: &mut HostRecord = records.hosts.entry(domain.host.clone()).or_default();
         record.namespace.clone_from(&domain.namespace);
+        record.heir.clone_from(&domain.heir);
         record.undeclared_since = domain.undeclared_since;
     }
     for edge in state.edges.values() {

@@ -13,6 +13,7 @@ use model::{
     time::Timestamp,
 };
 use plan::{Note, Report, RouteKey, RouteReport};
+use resources::problem::shown;
 
 /// The status of everything: each declared or withdrawn route, by host and rank, and the findings
 /// that belong to none.
@@ -228,6 +229,12 @@ fn note_reason(
             ),
             "",
         ),
+        Note::WaitsForTermination { of } => (
+            "waits-for-termination",
+            Warning,
+            format!("it is withdrawn and refuses for as long as {of} is being deleted"),
+            "if that does not end, see which finalizers it still has",
+        ),
         Note::WaitsForPredecessor { predecessor, until } => {
             let when = until.map_or_else(String::new, |until| format!(" until {}", format(until)));
             (
@@ -304,7 +311,7 @@ fn note_reason(
     Some(Reason {
         code: code.to_owned(),
         severity,
-        message,
+        message: shown(&message),
         object: object.to_owned(),
         field: None,
         file: None,

@@ -54,6 +54,15 @@ enum Fault {
     Changed,
     Superseded,
     Credentials,
+    /// Asked to come again after so many seconds.
+    AskForPause(u64),
+}
+
+/// What the edge answers when it is next read.
+#[derive(Clone, Copy)]
+enum ReadFault {
+    Refuse,
+    NotThere,
 }
 
 #[derive(Clone, Default)]
@@ -63,8 +72,11 @@ struct Edge(Arc<Inside>);
 struct Inside {
     machine: Mutex<Machine>,
     faults: Mutex<VecDeque<Fault>>,
+    read_faults: Mutex<VecDeque<ReadFault>>,
+    capabilities_fault: Mutex<Option<ReadFault>>,
     writes: AtomicU64,
     reads: AtomicU64,
+    asked: AtomicU64,
     key_changed: Notify,
     written: Notify,
 }
@@ -77,6 +89,21 @@ fn kinds() -> std::collections::BTreeSet<ModuleKind> {
         ModuleKind::ResponseHeaders,
     ]
     .into()
+}
+
+impl From<ReadFault> for EdgeError {
+    fn from(fault: ReadFault) -> Self {
+        match fault {
+            ReadFault::Refuse => Refused {
+                status: 400,
+                code: "ERR_NGROK_218".into(),
+                message: "no".into(),
+                route: None,
+            }
+            .into(),
+            ReadFault::NotThere => Self::Changed("404".into()),
+        }
+    }
 }
 
 fn unavailable(may_have_applied: bool) -> EdgeError {
@@ -96,6 +123,10 @@ impl Edge {
 
     fn reads(&self) -> u64 {
         self.0.reads.load(Ordering::SeqCst)
+    }
+
+    fn asked(&self) -> u64 {
+        self.0.asked.load(Ordering::SeqCst)
     }
 
     fn state(&self) -> EdgeState {
@@ -140,6 +171,13 @@ impl Edge {
 
 impl EdgeControl for Edge {
     async fn capabilities(&self) -> Result<Capabilities, EdgeError> {
+        self.0.asked.fetch_add(1, Ordering::SeqCst);
+        let fault = *self
+            .0
+            .capabilities_fault
+            .lock()
+            .expect("no test panics here");
+        fault.map_or(Ok(()), |fault| Err(EdgeError::from(fault)))?;
         Ok(Capabilities {
             version: "test".into(),
             atomicity: Atomicity::Replace,
@@ -149,6 +187,13 @@ impl EdgeControl for Edge {
 
     async fn read(&self) -> Result<Reading, EdgeError> {
         self.0.reads.fetch_add(1, Ordering::SeqCst);
+        let fault = self
+            .0
+            .read_faults
+            .lock()
+            .expect("no test panics here")
+            .pop_front();
+        fault.map_or(Ok(()), |fault| Err(EdgeError::from(fault)))?;
         let state = self
             .0
             .machine
@@ -188,6 +233,12 @@ impl EdgeControl for Edge {
             Some(Fault::LoseCall) => Err(unavailable(true)),
             Some(Fault::Changed) => Err(EdgeError::Changed("generation 7, not 6".into())),
             Some(Fault::Superseded) => Err(EdgeError::Superseded("term 9".into())),
+            Some(Fault::AskForPause(secs)) => Err(Unavailable {
+                message: "429".into(),
+                may_have_applied: false,
+                retry_after: Some(Span::from_secs(secs)),
+            }
+            .into()),
             Some(Fault::Credentials) => Err(EdgeError::Credentials("ERR_NGROK_203".into())),
         }
     }
@@ -376,6 +427,70 @@ impl Bench {
             .expect("something opens in time")
             .expect("the controller runs");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edge_that_refuses_to_be_read_is_asked_once_until_an_input_changes() {
+    for fault in [ReadFault::Refuse, ReadFault::NotThere] {
+        let edge = Edge::default();
+        edge.0
+            .read_faults
+            .lock()
+            .expect("no test panics here")
+            .push_back(fault);
+        let mut bench = Bench::start_with(edge, OPEN);
+        bench.pass_time(500).await;
+        let counts = (bench.edge.asked(), bench.edge.reads(), bench.edge.writes());
+        assert_eq!(counts, (1, 1, 0), "a 4xx is not retried on a timer (R7)");
+        assert!(!bench.ready.load(Ordering::SeqCst));
+        bench.source.send_replace(snapshot(OPEN));
+        bench.wait(RouteState::Open).await;
+        assert_eq!((bench.edge.asked(), bench.edge.reads()), (2, 2));
+        assert!(bench.ready.load(Ordering::SeqCst));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edge_that_refuses_to_say_what_it_can_do_is_asked_again_at_a_resync() {
+    let edge = Edge::default();
+    let set = |edge: &Edge, fault| {
+        *edge
+            .0
+            .capabilities_fault
+            .lock()
+            .expect("no test panics here") = fault;
+    };
+    set(&edge, Some(ReadFault::Refuse));
+    let mut bench = Bench::start_with(edge, OPEN);
+    bench.pass_time(599).await;
+    assert_eq!((bench.edge.asked(), bench.edge.reads()), (1, 0));
+    set(&bench.edge, None);
+    bench.pass_time(2).await;
+    bench.wait(RouteState::Open).await;
+    assert_eq!((bench.edge.asked(), bench.edge.reads()), (2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_the_edge_asked_for_lasts_whatever_changes() {
+    let edge = Edge::default();
+    edge.fail(Fault::AskForPause(120));
+    let mut bench = Bench::start_with(edge, OPEN);
+    bench.pass_time(10).await;
+    let calls = |edge: &Edge| (edge.asked(), edge.reads(), edge.writes());
+    let before = calls(&bench.edge);
+    // A new declaration, and even a withdrawal, must wait: the edge said so.
+    for text in [&OPEN.replace("path: /,", "path: /b,"), ""] {
+        bench.source.send_replace(snapshot(text));
+        bench.pass_time(50).await;
+        assert_eq!(
+            calls(&bench.edge),
+            before,
+            "a call before Retry-After was over"
+        );
+    }
+    bench.source.send_replace(snapshot(OPEN));
+    bench.pass_time(11).await;
+    bench.wait(RouteState::Open).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -50,6 +50,7 @@ pub(crate) async fn create(call: Call) -> Outcome {
         controller: None,
         host,
         namespace: None,
+        heir: None,
         declared: true,
         texts: texts(written),
     };
@@ -74,11 +75,14 @@ async fn change(
     let published = call.state();
     let old = domain(&published.state, &id)?;
     let (namespace, texts) = change(old)?;
+    // Whom the last owner named is nothing to the next.
+    let heir = old.heir.clone().filter(|_| namespace == old.namespace);
     let command = Command::PutDomain {
         id: id.clone(),
         controller: old.controller.clone(),
         host: old.host.clone(),
         namespace,
+        heir,
         declared: old.undeclared_since.is_none(),
         texts,
     };

@@ -205,6 +205,7 @@ pub(crate) fn domain(base: &str, id: &DomainId, domain: &state::Domain) -> Reser
         controller,
         host,
         namespace,
+        heir: _,
         undeclared_since,
     } = domain;
     ReservedDomain {

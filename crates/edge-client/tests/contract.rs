@@ -146,6 +146,7 @@ fn put_domain() -> Command {
         controller: Some("c".to_owned()),
         host: host(),
         namespace: Some("default".to_owned()),
+        heir: None,
         declared: true,
         texts: Texts::default(),
     }

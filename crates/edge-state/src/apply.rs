@@ -428,16 +428,13 @@ impl Attempt<'_> {
                 controller,
                 host,
                 namespace,
+                heir,
                 declared,
                 texts,
-            } => self.put_domain(
-                id,
-                controller.as_deref(),
-                host,
-                namespace.as_deref(),
-                *declared,
-                texts,
-            ),
+            } => {
+                let owner = (namespace.as_deref(), heir.as_deref());
+                self.put_domain(id, controller.as_deref(), host, owner, *declared, texts)
+            }
             Command::DeleteDomain { id } => self.delete_domain(id),
             Command::CreateKey {
                 id,

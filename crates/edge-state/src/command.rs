@@ -97,7 +97,8 @@ pub struct RecordSpec {
     pub rests_on: BTreeSet<ObjectRef>,
     /// Where it stands.
     pub phase: Phase,
-    /// How long after the phase began the edge closes the route by itself.
+    /// How long after the phase began the edge closes the route by itself; of a loss, what was
+    /// spent of the grace before counts.
     pub close_after: Option<Span>,
 }
 
@@ -404,6 +405,9 @@ pub enum Command {
         host: HostPattern,
         /// The owning namespace.
         namespace: Option<String>,
+        /// The namespace that it passes to when its last declaration ends.
+        #[serde(default)]
+        heir: Option<String>,
         /// Whether something declares it now; the edge stamps the instant when that ends.
         declared: bool,
         /// Texts.

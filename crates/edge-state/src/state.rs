@@ -15,7 +15,7 @@ use model::{
     object::ObjectRef,
     place::Match,
     secret::{Digest, Secret},
-    time::Timestamp,
+    time::{Span, Timestamp},
 };
 use serde::{Deserialize, Serialize};
 
@@ -208,8 +208,34 @@ pub struct Record {
     pub phase: Phase,
     /// Since when.
     pub since: Timestamp,
+    /// How much of the grace for a lost object (R2) was spent before this phase. It is kept over
+    /// every hold and forgotten only when the route serves its declaration, or closes: a file
+    /// that breaks again and again suspends the grace (R19) and does not renew it.
+    #[serde(default)]
+    pub lost_for: Span,
     /// When the edge closes it by itself.
     pub close_at: Option<Timestamp>,
+}
+
+impl Record {
+    /// The instant `span` after the phase began, less what was spent of it before.
+    #[must_use]
+    pub const fn closes_at(&self, span: Span) -> Timestamp {
+        match self.phase {
+            Phase::Lost => self.since.after(span.minus(self.lost_for)),
+            Phase::Open | Phase::Held | Phase::Closed | Phase::Removing => self.since.after(span),
+        }
+    }
+
+    /// The span that [`Record::close_at`] was made from.
+    #[must_use]
+    pub fn close_after(&self) -> Option<Span> {
+        let spent = match self.phase {
+            Phase::Lost => self.lost_for,
+            Phase::Open | Phase::Held | Phase::Closed | Phase::Removing => Span::ZERO,
+        };
+        Some(self.close_at?.since(self.since).plus(spent))
+    }
 }
 
 /// A backend.
@@ -283,6 +309,9 @@ pub struct Domain {
     pub host: HostPattern,
     /// The namespace that owns it; absent: reserved through the API, for any namespace.
     pub namespace: Option<String>,
+    /// The namespace that it passes to when its last declaration ends (`hand-over`).
+    #[serde(default)]
+    pub heir: Option<String>,
     /// When it was last seen to have no declaration any more; absent while declared.
     pub undeclared_since: Option<Timestamp>,
 }

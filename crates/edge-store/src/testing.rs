@@ -307,6 +307,7 @@ pub(crate) fn groundwork() -> Vec<Command> {
         controller: Some("c".to_owned()),
         host: host(number),
         namespace: Some("default".to_owned()),
+        heir: None,
         declared: true,
         texts: Texts::default(),
     };

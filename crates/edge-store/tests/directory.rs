@@ -199,6 +199,7 @@ fn commands(number: u32) -> Vec<Command> {
             controller: None,
             host: host.clone(),
             namespace: None,
+            heir: None,
             declared: true,
             texts: texts.clone(),
         },

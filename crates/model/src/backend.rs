@@ -8,7 +8,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    id::{BackendId, TunnelGroupId},
+    id::{BackendId, StaticId, TunnelGroupId},
     object::ObjectName,
 };
 
@@ -101,6 +101,41 @@ impl std::fmt::Display for ServicePort {
 pub struct DeclaredBackend {
     /// The Service port it stands for.
     pub service: ServicePort,
+    /// `name:port` outside the cluster, for a Service of type ExternalName: the edge looks the
+    /// name up, and dials what it finds through the same policy as any address (R20).
+    pub external: Option<String>,
     /// Ready endpoints. Empty: the route is open and answers 503, "no endpoints".
     pub endpoints: BTreeSet<SocketAddr>,
+}
+
+impl DeclaredBackend {
+    /// Its id, the same every time. A Service that stands for another name is another backend.
+    #[must_use]
+    pub fn id(&self) -> BackendId {
+        let Some(address) = &self.external else {
+            return self.service.backend_id();
+        };
+        let ServicePort {
+            service,
+            uid,
+            port,
+            port_name: _,
+        } = &self.service;
+        let port = port.to_string();
+        let parts = [&service.namespace, &service.name, uid, &port, address];
+        BackendId::Static(StaticId::derived(&parts.map(String::as_str)))
+    }
+
+    /// What it is at an edge.
+    #[must_use]
+    pub fn kind(&self) -> BackendKind {
+        match &self.external {
+            Some(address) => BackendKind::Static {
+                address: address.clone(),
+            },
+            None => BackendKind::TunnelGroup {
+                labels: self.service.labels(),
+            },
+        }
+    }
 }

@@ -26,7 +26,8 @@ pub enum PolicyName {
     AtEdge(IpPolicyId),
 }
 
-/// A valid IPPolicy object.
+/// An IPPolicy object that is valid by itself. Whether those that a route pools let anybody in is
+/// told of the pool (R14): one without an allow rule is fine beside one that has some.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeclaredPolicy {
     /// Its rules.
@@ -92,6 +93,8 @@ pub struct DeclaredRoute {
 pub struct DeclaredHost {
     /// The namespace that owns it (R20).
     pub namespace: String,
+    /// The namespace that it passes to when its last declaration ends (`hand-over`, R20).
+    pub heir: Option<String>,
     /// Edge-wide modules; `None` when they are in error or pending: then the demands in force stay.
     pub demands: Option<EdgeDemands>,
     /// A certificate to show; absent: the local authority's.
@@ -126,6 +129,10 @@ pub struct Declaration {
     /// Owners and hosts of which something declared could not be read: what is recorded for them
     /// at the edge is pending, not removed.
     pub pending_owners: BTreeSet<ObjectRef>,
+    /// Namespaces and declaring objects that are being deleted. Tombstones in such a namespace,
+    /// or beside what such an object declared, stay until they are gone (R5): so nothing that
+    /// keeps them, as a finalizer does, may wait for the end of a tombstone.
+    pub terminating: BTreeSet<ObjectRef>,
     /// Whether every route at the edge that is not declared here is pending rather than removed
     /// (a declaring kind or file could not be read, R19).
     pub nothing_is_removed: bool,

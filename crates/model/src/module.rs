@@ -278,6 +278,14 @@ pub enum IpAction {
 #[serde(transparent)]
 pub struct IpRules(pub BTreeMap<IpNet, IpAction>);
 
+impl IpRules {
+    /// Whether it has an allow rule at all: pooled policies without one would let nobody in (R14).
+    #[must_use]
+    pub fn allows_somebody(&self) -> bool {
+        self.0.values().any(|action| *action == IpAction::Allow)
+    }
+}
+
 /// Expressions on the user agent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -39,4 +39,16 @@ impl Span {
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs.saturating_mul(1000))
     }
+
+    /// Both together, capped at the longest.
+    #[must_use]
+    pub const fn plus(self, more: Self) -> Self {
+        Self(self.0.saturating_add(more.0))
+    }
+
+    /// What is left of it when `spent` is gone; nothing when that is more.
+    #[must_use]
+    pub const fn minus(self, spent: Self) -> Self {
+        Self(self.0.saturating_sub(spent.0))
+    }
 }

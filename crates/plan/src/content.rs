@@ -124,6 +124,7 @@ pub(crate) fn newest_refusal(
         return (BTreeSet::new(), None);
     };
     let (mut old, mut new, mut whole) = (IpRules::default(), IpRules::default(), true);
+    let mut valid = false;
     let mut names = Vec::new();
     for reference in &restriction.policies {
         let Some(policy) = world.inputs.actual.ip_policies.get(&reference.id) else {
@@ -141,9 +142,17 @@ pub(crate) fn newest_refusal(
             Some(PolicyName::AtEdge(reference.id.clone()))
         };
         let newest = name.as_ref().and_then(|name| world.newest_rules(name));
+        valid |= matches!(name, Some(PolicyName::AtEdge(_)));
+        valid |= newest.unwrap_or(&served).allows_somebody();
         whole &= newest.is_some();
         pool(&mut new, newest.unwrap_or(&served));
         pool(&mut old, &served);
+    }
+    // Declared policies that pooled let nobody in are an error (R14), not a newest valid version:
+    // the route goes on refusing what it refuses, and is not closed by them. At the API they are
+    // accepted and refuse everybody.
+    if !valid {
+        return (route.also_refuse.clone(), None);
     }
     let mut refuse = if whole {
         BTreeSet::new()

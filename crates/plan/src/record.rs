@@ -94,8 +94,9 @@ pub(crate) fn as_spec(record: &Record) -> RecordSpec {
         has_access_modules,
         rests_on,
         phase,
-        since,
-        close_at,
+        since: _,
+        lost_for: _,
+        close_at: _,
     } = record;
     RecordSpec {
         owner: owner.clone(),
@@ -104,7 +105,7 @@ pub(crate) fn as_spec(record: &Record) -> RecordSpec {
         has_access_modules: *has_access_modules,
         rests_on: rests_on.clone(),
         phase: *phase,
-        close_after: close_at.map(|at| at.since(*since)),
+        close_after: record.close_after(),
     }
 }
 
@@ -134,7 +135,8 @@ fn wanted(before: Option<&Record>, declared: &DeclaredRoute) -> Declared {
     }
 }
 
-/// Whether a record says what is to be remembered. A deadline counts from the phase's begin.
+/// Whether a record says what is to be remembered. A deadline counts from the phase's begin, less
+/// what was spent of the grace before.
 pub(crate) fn same_record(actual: Option<&Record>, wanted: Option<&RecordSpec>) -> bool {
     match (actual, wanted) {
         (None, None) => true,
@@ -155,7 +157,7 @@ pub(crate) fn same_record(actual: Option<&Record>, wanted: Option<&RecordSpec>) 
                 && actual.has_access_modules == *has_access_modules
                 && actual.rests_on == *rests_on
                 && actual.phase == *phase
-                && actual.close_at == close_after.map(|span| actual.since.after(span))
+                && actual.close_at == close_after.map(|span| actual.closes_at(span))
         }
     }
 }

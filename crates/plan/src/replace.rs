@@ -28,6 +28,8 @@ pub(crate) fn steps(
     target: &HostTarget<'_>,
 ) -> Placed {
     if is_reached(target) {
+        // Whose it is may change all the same.
+        made.reserve(world, draft, target);
         return Placed::Needless;
     }
     let mut requires = made.for_host(world, draft, target);

@@ -83,6 +83,11 @@ pub enum Note {
         /// The end.
         until: Timestamp,
     },
+    /// Withdrawn: a closed tombstone for as long as this is being deleted beside it (R5).
+    WaitsForTermination {
+        /// Its namespace, a neighbour's, or the object that declared a neighbour.
+        of: ObjectRef,
+    },
     /// Another object declares it now, with another set: closed until then (R5).
     WaitsForPredecessor {
         /// The object that declared it.
@@ -162,6 +167,7 @@ impl Note {
             Self::Invalid
             | Self::Pending
             | Self::RemovalPending
+            | Self::WaitsForTermination { .. }
             | Self::HoldEnded
             | Self::AlsoRefuses
             | Self::WaitsForBroader { .. }

@@ -205,16 +205,19 @@ impl fmt::Display for Step {
             Command::PutDomain {
                 host,
                 namespace,
+                heir,
                 declared,
                 ..
             } => {
                 let namespace = namespace.as_deref().unwrap_or("any");
+                let heir = heir.iter().map(|heir| format!(", then of {heir}"));
+                let heir: String = heir.collect();
                 let declared = if *declared {
                     "declared"
                 } else {
                     "not declared"
                 };
-                write!(f, "put domain {host} of {namespace}, {declared}")
+                write!(f, "put domain {host} of {namespace}{heir}, {declared}")
             }
             Command::DeleteDomain { id } => write!(f, "delete domain {id}"),
             // No plan holds these.

@@ -3,6 +3,7 @@
 
 mod cases;
 mod fixture;
+mod kept;
 mod large;
 mod mutants;
 mod random;

@@ -10,7 +10,7 @@ use edge_state::{
 };
 use model::{
     address::canonical_socket,
-    backend::{BackendKind, DeclaredBackend},
+    backend::DeclaredBackend,
     declaration::DeclaredCertificate,
     host::HostPattern,
     id::{BackendId, CertificateId, DomainId, IpPolicyId},
@@ -78,7 +78,8 @@ fn put_domain(world: &World<'_>, draft: &mut Draft<'_>, target: &HostTarget<'_>)
             return Placed::Needless;
         }
         Some((id, domain)) => {
-            let recorded = domain.namespace.as_deref() == Some(declared.namespace.as_str());
+            let recorded = domain.namespace.as_deref() == Some(declared.namespace.as_str())
+                && domain.heir == declared.heir;
             if recorded && domain.undeclared_since.is_none() {
                 return Placed::Needless;
             }
@@ -90,6 +91,7 @@ fn put_domain(world: &World<'_>, draft: &mut Draft<'_>, target: &HostTarget<'_>)
         controller: Some(world.inputs.controller.to_owned()),
         host: target.host.clone(),
         namespace: Some(declared.namespace.clone()),
+        heir: declared.heir.clone(),
         declared: true,
         texts: Texts::default(),
     };
@@ -116,10 +118,21 @@ impl Made {
         draft: &mut Draft<'_>,
         target: &HostTarget<'_>,
     ) -> Vec<Placed> {
-        let domain = put_domain(world, draft, target);
-        self.domains.insert(target.host.clone(), domain);
+        let domain = self.reserve(world, draft, target);
         let certificate = self.certificate(world, draft, target);
         vec![domain, certificate]
+    }
+
+    /// Makes the reservation of a host say what is declared (R20).
+    pub(crate) fn reserve(
+        &mut self,
+        world: &World<'_>,
+        draft: &mut Draft<'_>,
+        target: &HostTarget<'_>,
+    ) -> Placed {
+        let placed = put_domain(world, draft, target);
+        self.domains.insert(target.host.clone(), placed);
+        placed
     }
 
     fn certificate(
@@ -234,16 +247,18 @@ impl Made {
         if world.inputs.actual.backends.contains_key(id) {
             return Placed::Needless;
         }
-        let Some(DeclaredBackend { service, endpoints }) = world.inputs.declared.backends.get(id)
-        else {
+        let Some(declared) = world.inputs.declared.backends.get(id) else {
             return Placed::Refused;
         };
+        let DeclaredBackend {
+            service,
+            external: _,
+            endpoints,
+        } = declared;
         let command = Command::PutBackend {
             id: id.clone(),
             controller: Some(world.inputs.controller.to_owned()),
-            kind: BackendKind::TunnelGroup {
-                labels: service.labels(),
-            },
+            kind: declared.kind(),
             service: Some(service.clone()),
             endpoints: endpoints.iter().copied().map(canonical_socket).collect(),
             texts: Texts::default(),
@@ -409,11 +424,15 @@ pub(crate) fn release_domains(
             continue;
         }
         let Some(since) = domain.undeclared_since else {
+            // What the owner said last takes effect now: the host is its heir's, who has as long
+            // as an owner has to declare it.
+            let owner = domain.heir.as_ref().unwrap_or(namespace);
             let command = Command::PutDomain {
                 id: id.clone(),
                 controller: domain.controller.clone(),
                 host: domain.host.clone(),
-                namespace: Some(namespace.clone()),
+                namespace: Some(owner.clone()),
+                heir: None,
                 declared: false,
                 texts: Texts::default(),
             };

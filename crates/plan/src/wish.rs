@@ -58,15 +58,15 @@ pub(crate) fn wish(
 ) -> Reasoned {
     match (actual, declared) {
         (None, None) => (Wish::Leave, BTreeSet::new()),
-        (Some(route), None) => undeclared(world, route),
+        (Some(route), None) => undeclared(world, key, route),
         (None, Some(declared)) => by_outcome(world, key, None, declared),
-        (Some(route), Some(declared)) => predecessor(world, route, declared)
+        (Some(route), Some(declared)) => predecessor(world, key, route, declared)
             .unwrap_or_else(|| by_outcome(world, key, Some(route), declared)),
     }
 }
 
 /// A route that nothing declares: withdrawn, or its declaration could not be read (R19).
-fn undeclared(world: &World<'_>, route: &Route) -> Reasoned {
+fn undeclared(world: &World<'_>, key: &RouteKey, route: &Route) -> Reasoned {
     let declared = world.inputs.declared;
     let record = route.record.as_ref();
     let unread = declared.nothing_is_removed
@@ -86,7 +86,12 @@ fn undeclared(world: &World<'_>, route: &Route) -> Reasoned {
         return (Wish::Go, BTreeSet::new());
     }
     match resting_since(route).map(|since| since.after(tombstone)) {
-        Some(until) if until <= world.inputs.now => (Wish::Go, BTreeSet::new()),
+        Some(until) if until <= world.inputs.now => {
+            match record.and_then(|record| world.going_beside(&key.0, &record.owner)) {
+                Some(of) => because(Wish::Rest, Note::WaitsForTermination { of }),
+                None => (Wish::Go, BTreeSet::new()),
+            }
+        }
         Some(until) => because(Wish::Rest, Note::WaitsForTombstone { until }),
         None => because(Wish::Rest, Note::Changing),
     }
@@ -113,7 +118,12 @@ fn resting_since(route: &Route) -> Option<Timestamp> {
 
 /// A route that another object declared before: the object recorded at the edge decides until it
 /// has been gone for the tombstone, unless its successor says the same (R5).
-fn predecessor(world: &World<'_>, route: &Route, declared: &DeclaredRoute) -> Option<Reasoned> {
+fn predecessor(
+    world: &World<'_>,
+    key: &RouteKey,
+    route: &Route,
+    declared: &DeclaredRoute,
+) -> Option<Reasoned> {
     let record = route.record.as_ref()?;
     let tombstone = world.inputs.options.tombstone;
     let unread = world.inputs.declared.pending_owners.contains(&record.owner)
@@ -134,7 +144,8 @@ fn predecessor(world: &World<'_>, route: &Route, declared: &DeclaredRoute) -> Op
     }
     let until = resting_since(route).map(|since| since.after(tombstone));
     if until.is_some_and(|until| until <= world.inputs.now) {
-        return None;
+        let of = world.going_beside(&key.0, &record.owner)?;
+        return Some(because(Wish::Rest, Note::WaitsForTermination { of }));
     }
     let predecessor = record.owner.clone();
     Some(because(
@@ -202,13 +213,19 @@ fn invalid(
     }
     let deadline = record
         .filter(|record| record.phase == Phase::Lost)
-        .map(|record| record.since.after(options.lost_grace));
-    let over = deadline.is_some_and(|deadline| deadline <= world.inputs.now);
+        .map(|record| record.closes_at(options.lost_grace));
+    // A loss that was interrupted, by a file that broke or an object that came back wrong, goes
+    // on where it stopped: nothing but being served as declared renews the grace.
+    let spent = record.map_or(Span::ZERO, |record| record.lost_for);
+    let over = match deadline {
+        Some(deadline) => deadline <= world.inputs.now,
+        None => spent >= options.lost_grace,
+    };
     let note = Note::Lost {
         missing: lost,
         closes_at: deadline,
     };
-    if over || options.lost_grace == Span::ZERO {
+    if over {
         return because(Wish::Close, note);
     }
     let hold = Hold {

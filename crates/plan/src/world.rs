@@ -8,7 +8,7 @@ use model::{
     host::HostPattern,
     id::{DomainId, EdgeId, IpPolicyId, RouteId},
     module::IpRules,
-    object::ObjectName,
+    object::{ObjectName, ObjectRef},
     place::Match,
 };
 
@@ -158,6 +158,26 @@ impl<'a> World<'a> {
             })
     }
 
+    /// What keeps a tombstone from ending although its time is over: its owner, a neighbour's, or
+    /// the namespace of either is being deleted (R5). Neighbours are the other routes of the
+    /// host, and those of its wildcard, to which its requests would fall.
+    pub(crate) fn going_beside(&self, host: &HostPattern, owner: &ObjectRef) -> Option<ObjectRef> {
+        let going = &self.inputs.declared.terminating;
+        if going.is_empty() {
+            return None;
+        }
+        let wildcard = host.broader();
+        let edges = [Some(host), wildcard.as_ref()].into_iter().flatten();
+        let routes = edges
+            .filter_map(|host| self.own_edge(host))
+            .flat_map(|(_, edge)| edge.routes.values());
+        let neighbours = routes.filter_map(|route| Some(&route.record.as_ref()?.owner));
+        std::iter::once(owner)
+            .chain(neighbours)
+            .flat_map(|object| [namespace_of(object), object.clone()])
+            .find(|object| going.contains(object))
+    }
+
     /// The rules that a policy's name stands for now.
     pub(crate) fn newest_rules(&self, name: &PolicyName) -> Option<&'a IpRules> {
         match name {
@@ -178,6 +198,10 @@ impl<'a> World<'a> {
     pub(crate) fn mutated(&self, mutation: crate::mutation::Mutation) -> bool {
         self.mutation == mutation
     }
+}
+
+fn namespace_of(object: &ObjectRef) -> ObjectRef {
+    ObjectRef::new("Namespace", "", object.namespace.as_str())
 }
 
 /// The routes of an edge by match.

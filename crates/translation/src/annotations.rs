@@ -112,7 +112,7 @@ pub(crate) enum Misuse {
     Unknown(Option<&'static str>),
 }
 
-/// Judges the key of an annotation on an Ingress; `None` if it is fine, or none of ours.
+/// Judges the key of an annotation on an object that declares hosts; `None` if it is fine, or none of ours.
 pub(crate) fn judge(key: &str) -> Option<Misuse> {
     if KNOWN.contains(&key) {
         return None;

@@ -5,7 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use model::backend::{ServicePort, label};
+use model::{
+    backend::{ServicePort, label},
+    host::HostPattern,
+};
 use resources::{
     builtin::{self, Protocol, Service, ServiceType},
     ingress::{IngressBackend, IngressServicePort},
@@ -44,6 +47,7 @@ pub(crate) fn of_ingress(
             ));
             Backend {
                 port: None,
+                external: None,
                 text: None,
                 findings,
             }
@@ -133,6 +137,7 @@ fn of_service(
 ) -> Backend {
     let mut backend = Backend {
         port: None,
+        external: None,
         text: Some(match wanted {
             IngressServicePort::Name(name) => format!("{key}:{name}"),
             IngressServicePort::Number(number) => format!("{key}:{number}"),
@@ -168,7 +173,7 @@ fn of_service(
         port_name: port.name.clone(),
     };
     backend.text = Some(port_found.to_string());
-    external_name(
+    backend.external = external_name(
         references,
         &port_found,
         service,
@@ -177,7 +182,8 @@ fn of_service(
     );
     protocol(object, port, &mut backend.findings);
     let is_sound = backend.findings.verdict() == Verdict::Sound;
-    if is_sound && references.endpoints(&port_found).is_empty() {
+    let is_here = backend.external.is_none();
+    if is_sound && is_here && references.endpoints(&port_found).is_empty() {
         let message =
             format!("Service {port_found} has no ready endpoint, so requests get 503 until it has");
         let remedy = format!(
@@ -234,37 +240,47 @@ fn ports_text(service: &Service) -> String {
 }
 
 /// A Service that stands for a name outside: whoever may write Services could point an edge
-/// anywhere. Where the operator names the address, nothing is looked up and nothing is to fear.
+/// anywhere, so the operator must allow it. Where the operator names the address, nothing is
+/// looked up and nothing is to fear.
 fn external_name(
     references: &References<'_>,
     port: &ServicePort,
     service: &Service,
     (site, field): (Site<'_>, &FieldPath),
     findings: &mut Findings,
-) {
+) -> Option<String> {
     if service.spec.service_type != ServiceType::ExternalName
         || references.override_of(port).is_some()
     {
-        return;
+        return None;
     }
     let name = service.spec.external_name.as_deref().unwrap_or_default();
-    if references.input.options.allow_external_names {
-        let message = format!(
-            "Service {} stands for {name}, and this edge does not look up names yet",
-            port.service
-        );
-        let remedy = format!("say where it is with --service {port}=ADDRESS");
-        findings.push(site.finding(Code::ExternalNameUnresolved, field, message, remedy));
-    } else {
+    if !references.input.options.allow_external_names {
         let message = format!(
             "Service {} stands for {name}, a name outside the cluster, which is not allowed",
             port.service
         );
         let remedy = format!(
-            "name a Service with endpoints, or let the operator allow it with --service {port}=ADDRESS"
+            "name a Service with endpoints, or let the operator allow it with --allow-external-names, or with --service {port}=ADDRESS"
         );
         findings.push(site.finding(Code::ExternalName, field, message, remedy));
+        return None;
     }
+    // Kubernetes takes digits and dots for a name too; nobody could look that up.
+    let is_name = HostPattern::parse(name).is_ok_and(|host| !host.is_wildcard())
+        && !name.ends_with(|last: char| last.is_ascii_digit());
+    if !is_name {
+        let message = format!(
+            "Service {} stands for {name:?}, which is not the name of a host",
+            port.service
+        );
+        let remedy = format!(
+            "write a name under externalName, or say where it is with --service {port}=ADDRESS"
+        );
+        findings.push(site.finding(Code::ServiceInvalid, field, message, remedy));
+        return None;
+    }
+    Some(format!("{name}:{}", port.port))
 }
 
 /// How a Service port is spoken to.

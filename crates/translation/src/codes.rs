@@ -64,8 +64,11 @@ codes! {
     // Who may declare what (R20).
     HostConflict = "host-conflict", Conflict, "The host belongs to another namespace.";
     HostNotAllowed = "host-not-allowed", Conflict, "The namespace may not claim this host (--hosts).";
-    HandOverLimited = "hand-over-limited", Notice, "The annotation portcullis.dev/hand-over stands where it has no effect: it lets others declare names below a wildcard, and there is none.";
+    HandOverConflict = "hand-over-conflict", Notice, "Two declarations of one host name different namespaces in portcullis.dev/hand-over; the older one counts.";
     HostContested = "host-contested", Notice, "Several namespaces claim a host that nobody owned before.";
+
+    // What was named on the command line.
+    NothingFound = "nothing-found", Notice, "A path that was named holds no manifest, or none of a kind that is used here.";
 
     // Annotations.
     AnnotationEmpty = "annotation-empty", Invalid, "An annotation is there and says nothing.";
@@ -116,7 +119,6 @@ codes! {
     ServicePortMissing = "service-port-missing", Absent, "The Service has no such port.";
     ServiceInvalid = "service-invalid", Invalid, "The Service of a backend does not say clearly how it is spoken to.";
     ExternalName = "external-name", Invalid, "The Service stands for a name outside the cluster, which is not allowed.";
-    ExternalNameUnresolved = "external-name-unresolved", Unenforceable, "The Service stands for a name outside the cluster, and the edge does not look up names yet.";
     NoEndpoints = "no-ready-endpoints", Notice, "The Service has no ready endpoint; the route is open and answers 503.";
     ProtocolNotEnforced = "backend-protocol-not-enforced", Unenforceable, "The Service is to be spoken to in a protocol that the edge does not speak yet.";
     NoTunnels = "no-tunnels", Unenforceable, "Only a tunnel could serve this, and the edge has no tunnels yet.";

@@ -25,6 +25,7 @@ use crate::{
     digest::Digester,
     findings::{Findings, Site, Verdict},
     ingress::{fault_finding, parse_host},
+    labelled,
     module_sets::names_edge_wide,
     place::{self, Placed},
     preflight::{Chosen, Judged, PolicyDocument, Written, judge},
@@ -56,6 +57,7 @@ pub(crate) fn wishes<'a>(
         .filter(|object| is_declaration(Kind::Domain, object, loose))
     {
         let mut wish = Wish::new(Kind::Domain, object);
+        labelled::judge(references, &mut wish, object);
         match &object.value {
             Ok(domain) => {
                 let at = spec("domain");
@@ -197,6 +199,7 @@ fn hostports(wish: &mut Wish<'_>, hostports: &[String], at: &FieldPath, port: Op
 
 fn https_edge<'a>(references: &References<'a>, object: &'a Object<HttpsEdge>) -> Wish<'a> {
     let mut wish = Wish::new(Kind::HttpsEdge, object);
+    labelled::judge(references, &mut wish, object);
     let spec_of_edge = match &object.value {
         Ok(edge) => &edge.spec,
         Err(undecodable) => {
@@ -362,6 +365,7 @@ impl Route<'_, '_> {
                     "write backend.labels that name a Service and its port",
                 ));
                 Backend {
+                    external: None,
                     port: None,
                     text: None,
                     findings,

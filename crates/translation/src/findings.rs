@@ -8,7 +8,7 @@ use model::{
 };
 use resources::{
     position::Origin,
-    problem::{FieldPath, Problem},
+    problem::{FieldPath, Problem, shown},
 };
 
 use crate::codes::Code;
@@ -29,16 +29,16 @@ impl Site<'_> {
         message: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Diagnostic {
-        Diagnostic {
+        fit(Diagnostic {
             object: self.object.clone(),
             field: field.as_str().to_owned(),
             position: position(self.origin, field),
             code: code.name().to_owned(),
             severity: code.severity(),
             cause: code.cause(),
-            message: shown(&message.into()),
-            remedy: shown(&remedy.into()),
-        }
+            message: message.into(),
+            remedy: remedy.into(),
+        })
     }
 
     /// What is wrong with this object in itself.
@@ -49,43 +49,63 @@ impl Site<'_> {
             message,
             remedy,
         } = problem;
-        Diagnostic {
+        fit(Diagnostic {
             object: self.object.clone(),
             field: path.as_str().to_owned(),
             position: position(self.origin, path),
             code: code.name().to_owned(),
             severity: Severity::Error,
             cause: Cause::Invalid,
-            message: shown(message),
-            remedy: shown(remedy),
-        }
+            message: message.clone(),
+            remedy: remedy.clone(),
+        })
     }
 }
 
-/// Most characters of one word of a message: a user's value may be much longer.
-const WORD_CHARS_MAX: usize = 120;
-/// Most characters of a message.
-const MESSAGE_CHARS_MAX: usize = 2000;
+/// Most letters of a name, as Kubernetes has it; one in a file may be anything.
+const NAME_CHARS_MAX: usize = 253;
 
-/// A text with its long words cut, so that a user's value cannot bury what is said about it.
-fn shown(text: &str) -> String {
-    let cut = |text: &str, most: usize| match text.char_indices().nth(most) {
+/// A finding fit to be shown: nothing of a user's in it is longer than helps. Every finding is
+/// made through this.
+pub(crate) fn fit(finding: Diagnostic) -> Diagnostic {
+    let name = |text: String| match text.char_indices().nth(NAME_CHARS_MAX) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
+        None => text,
     };
-    let words: Vec<String> = text
-        .split(' ')
-        .map(|word| {
-            let short = cut(word, WORD_CHARS_MAX);
-            match word.strip_suffix(':').unwrap_or(word).chars().next_back() {
-                // The closing quote stays where there was one.
-                Some('"') if short.len() < word.len() => format!("{short}\""),
-                _ => short,
-            }
-        })
-        .collect();
-    cut(&words.join(" "), MESSAGE_CHARS_MAX)
+    let Diagnostic {
+        object,
+        field,
+        position,
+        code,
+        severity,
+        cause,
+        message,
+        remedy,
+    } = finding;
+    // A file's name is how it is found again, and bounded by the system.
+    let object = if object.kind == FILE {
+        object
+    } else {
+        ObjectRef {
+            kind: shown(&object.kind),
+            namespace: name(object.namespace),
+            name: name(object.name),
+        }
+    };
+    Diagnostic {
+        object,
+        field: shown(&field),
+        position,
+        code,
+        severity,
+        cause,
+        message: shown(&message),
+        remedy: shown(&remedy),
+    }
 }
+
+/// What stands for the kind in findings on files and directories.
+pub(crate) const FILE: &str = "File";
 
 fn position(origin: &Origin, field: &FieldPath) -> Option<Position> {
     origin.place(field).map(|place| Position {
@@ -149,20 +169,5 @@ impl Findings {
             }
         }
         verdict
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_values_are_shown_short() {
-        assert_eq!(shown("the path \"/a\" is long"), "the path \"/a\" is long");
-        let long = "ä".repeat(5000);
-        let text = shown(&format!("the path \"{long}\" cannot be matched"));
-        assert!(text.chars().count() < 180, "{text}");
-        assert!(text.ends_with("ä…\" cannot be matched"), "{text}");
-        assert!(shown(&"a ".repeat(5000)).chars().count() <= MESSAGE_CHARS_MAX + 1);
     }
 }

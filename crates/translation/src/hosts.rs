@@ -24,13 +24,14 @@ use resources::problem::FieldPath;
 use serde::Serialize;
 
 use crate::{
+    annotations::HAND_OVER,
     codes::Code,
     demands::{self, Demands},
     digest::Digester,
     findings::{Findings, Verdict},
     pending::Pending,
     place,
-    references::References,
+    references::{References, annotation},
     wish::{Certificate, Wish, WishedHost, WishedRoute},
 };
 
@@ -165,11 +166,34 @@ impl Assembly<'_, '_> {
                 .first()
                 .map(|wish| wish.object.namespace.clone())
                 .unwrap_or_default(),
+            heir: self.heir(host, wishes),
             demands: found.demands.known,
             certificate,
             keep_certificate,
             routes,
         }
+    }
+
+    /// Whom the owner gives the host to when it declares it no more (R20): the oldest declaration
+    /// that says so is believed, and the others are told.
+    fn heir(&mut self, host: &HostPattern, wishes: &[&Wish<'_>]) -> Option<String> {
+        let mut heirs = wishes
+            .iter()
+            .filter_map(|wish| Some((wish, wish.hand_over.as_ref()?)));
+        let (first, heir) = heirs.next()?;
+        for (wish, _) in heirs.filter(|(_, other)| *other != heir) {
+            let message = format!(
+                "{} hands {host} over to the namespace {heir}, and is older, so that counts",
+                first.object
+            );
+            self.diagnostics.push(wish.site().finding(
+                Code::HandOverConflict,
+                &annotation(HAND_OVER),
+                message,
+                "name one namespace in all declarations of the host",
+            ));
+        }
+        Some(heir.clone())
     }
 
     /// The declaration that stands at a place: the one that the edge remembers, or else the
@@ -276,17 +300,22 @@ impl Assembly<'_, '_> {
         let (outcome, digest) = match (verdict, &host.demands.known, &route.backend.port) {
             (Verdict::Pending, _, _) => (Outcome::Pending, None),
             (Verdict::Sound, Some(demands), Some(port)) => {
+                let mut backend = DeclaredBackend {
+                    service: port.clone(),
+                    external: route.backend.external.clone(),
+                    endpoints: BTreeSet::new(),
+                };
                 let set = CompleteSet {
                     demands: demands.clone(),
                     modules: judged.modules.clone(),
-                    backend: port.backend_id(),
+                    backend: backend.id(),
                 };
-                self.backends
-                    .entry(set.backend.clone())
-                    .or_insert_with(|| DeclaredBackend {
-                        service: port.clone(),
-                        endpoints: self.references.endpoints(port),
-                    });
+                self.backends.entry(set.backend.clone()).or_insert_with(|| {
+                    if backend.external.is_none() {
+                        backend.endpoints = self.references.endpoints(port);
+                    }
+                    backend
+                });
                 let digest = self.digest_of_set(&set);
                 (Outcome::Complete(set), Some(digest))
             }
@@ -465,6 +494,7 @@ impl Assembly<'_, '_> {
             namespace: record
                 .and_then(|record| record.namespace.clone())
                 .unwrap_or_default(),
+            heir: record.and_then(|record| record.heir.clone()),
             demands: None,
             certificate: None,
             keep_certificate: true,

@@ -1,12 +1,9 @@
 //! Ingresses: rules, paths, the default backend and certificates of those that are ours.
 
-use std::{collections::BTreeMap, rc::Rc};
+use std::rc::Rc;
 
 use model::{
-    declaration::DeclaredCertificate,
-    diagnostic::{Cause, Diagnostic, Severity},
-    host::HostPattern,
-    place::MatchType,
+    declaration::DeclaredCertificate, diagnostic::Diagnostic, host::HostPattern, place::MatchType,
     secret::Secret,
 };
 use resources::{
@@ -17,17 +14,16 @@ use resources::{
 };
 
 use crate::{
-    annotations::{self, HAND_OVER, Misuse, OWNER_LABEL},
+    annotations::OWNER_LABEL,
     backend, certificate,
     classes::{self, Standing},
     codes::Code,
     findings::{Findings, Site},
-    foreign_protection, host_text,
+    host_text, labelled,
     module_sets::ModuleSets,
-    options::ForeignProtection,
     place::{self, Fault, Placed},
     preflight::Judged,
-    references::{References, annotation, not_read_yet, reference, spec},
+    references::{References, not_read_yet, reference, spec},
     salvage,
     wish::{Backend, Certificate, Unread, Wish, WishedRoute},
 };
@@ -69,18 +65,7 @@ fn wish<'a>(
 ) -> Wish<'a> {
     let mut wish = Wish::new(Kind::Ingress, object);
     wish.findings = findings;
-    judge_annotations(references, &mut wish, &object.annotations);
-    for key in object.labels.keys() {
-        if let Some(meant) = annotations::judge_label(key) {
-            wish.may_restrict = true;
-            let message = format!("the label {key} has no effect: labels protect nothing");
-            let remedy = format!("write {meant} under metadata.annotations, or delete the label");
-            let field = FieldPath::from("metadata.labels");
-            let code = Code::AnnotationUnknown;
-            let finding = wish.site().finding(code, &field, message, remedy);
-            wish.findings.push(finding);
-        }
-    }
+    labelled::judge(references, &mut wish, object);
     let judged = sets.of(&mut wish, &object.annotations);
     match &object.value {
         Ok(ingress) => {
@@ -91,129 +76,10 @@ fn wish<'a>(
             };
             reader.rules(&mut wish, &ingress.spec);
             reader.certificates(&mut wish, &ingress.spec.tls);
-            limited_hand_over(&mut wish);
         }
         Err(undecodable) => salvage::stage(&mut wish, undecodable, &judged),
     }
     wish
-}
-
-/// Refuses annotations that only look as if they protected, and tells of those that protect
-/// elsewhere.
-fn judge_annotations(
-    references: &References<'_>,
-    wish: &mut Wish<'_>,
-    found: &BTreeMap<String, String>,
-) {
-    let mut findings = std::mem::take(&mut wish.findings);
-    let mut may_restrict = false;
-    let site = wish.site();
-    for (key, value) in found {
-        match annotations::judge(key) {
-            None => {}
-            Some(Misuse::Retired(remedy)) => {
-                may_restrict = true;
-                let message = format!("the annotation {key} has no effect any more");
-                findings.push(site.finding(
-                    Code::AnnotationRetired,
-                    &annotation(key),
-                    message,
-                    remedy,
-                ));
-            }
-            Some(Misuse::Unknown(meant)) => {
-                may_restrict = true;
-                let message = format!("there is no annotation {key}");
-                let remedy = meant.map_or_else(
-                    || String::from("delete it; modules are named in k8s.ngrok.com/modules"),
-                    |meant| format!("write {meant} if that is meant, or delete it"),
-                );
-                findings.push(site.finding(
-                    Code::AnnotationUnknown,
-                    &annotation(key),
-                    message,
-                    remedy,
-                ));
-            }
-        }
-        if let Some(diagnostic) = foreign(references, site, key, value) {
-            may_restrict |= diagnostic.severity == Severity::Error;
-            findings.push(diagnostic);
-        }
-    }
-    if found
-        .get(HAND_OVER)
-        .is_some_and(|namespace| !is_namespace(namespace.trim()))
-    {
-        let message = format!("{HAND_OVER} is not the name of a namespace");
-        findings.push(site.finding(
-            Code::AnnotationInvalid,
-            &annotation(HAND_OVER),
-            message,
-            "write one name, or delete the annotation",
-        ));
-        wish.hand_over = None;
-    }
-    wish.findings = findings;
-    wish.may_restrict |= may_restrict;
-}
-
-/// A protection of another controller: told, or refused, as the operator chose.
-fn foreign(
-    references: &References<'_>,
-    site: Site<'_>,
-    key: &str,
-    value: &str,
-) -> Option<Diagnostic> {
-    let (controller, protection) = foreign_protection::recognise(key, value)?;
-    let message = format!(
-        "{key} protects by {} under {controller}, and has no effect here",
-        protection.what()
-    );
-    let field = annotation(key);
-    let mut diagnostic = site.finding(
-        Code::ForeignProtection,
-        &field,
-        message,
-        protection.remedy(),
-    );
-    match references.input.options.foreign_protection {
-        ForeignProtection::Warn => {}
-        ForeignProtection::Refuse => {
-            diagnostic.severity = Severity::Error;
-            diagnostic.cause = Cause::Invalid;
-        }
-    }
-    Some(diagnostic)
-}
-
-/// What an owner can give away so far are names below a wildcard: the edge keeps no record of an
-/// heir for after the owner's last declaration.
-fn limited_hand_over(wish: &mut Wish<'_>) {
-    let Some(heir) = &wish.hand_over else { return };
-    if !wish.hosts.keys().any(HostPattern::is_wildcard) {
-        let message = format!(
-            "{HAND_OVER} lets {heir} declare names below a wildcard, and this Ingress has none"
-        );
-        let remedy = format!("to give a host away, run `portcullis domains assign HOST {heir}`");
-        let diagnostic = wish.site().finding(
-            Code::HandOverLimited,
-            &annotation(HAND_OVER),
-            message,
-            remedy,
-        );
-        wish.findings.push(diagnostic);
-    }
-}
-
-/// RFC 1123 label, as Kubernetes demands of namespaces.
-fn is_namespace(text: &str) -> bool {
-    let fine = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-    !text.is_empty()
-        && text.len() <= 63
-        && text.bytes().all(fine)
-        && !text.starts_with('-')
-        && !text.ends_with('-')
 }
 
 struct Reader<'r, 'a> {

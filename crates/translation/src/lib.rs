@@ -30,6 +30,7 @@ mod foreign_protection;
 mod host_text;
 mod hosts;
 mod ingress;
+mod labelled;
 mod module_sets;
 mod modules;
 pub mod options;
@@ -120,6 +121,7 @@ pub fn translate(input: &Input<'_>) -> Declaration {
         backends,
         unreadable,
         pending_owners: owners,
+        terminating: pending::terminating(input.snapshot),
         nothing_is_removed,
         diagnostics,
     }

@@ -177,9 +177,15 @@ impl Owners<'_> {
         for (host, record) in &self.records.hosts {
             let namespace = record.namespace.as_ref().filter(|name| !name.is_empty());
             let Some(namespace) = namespace else { continue };
-            let still = claimed.contains(&(host.clone(), namespace.clone())) || pending(record);
+            let claims = |namespace: &String| claimed.contains(&(host.clone(), namespace.clone()));
+            // The owner's last word takes effect with its last declaration's end, not before.
+            let (owner, still) = match &record.heir {
+                _ if claims(namespace) || pending(record) => (namespace, true),
+                Some(heir) => (heir, claims(heir)),
+                None => (namespace, false),
+            };
             if still || !self.options.release_hosts_at_once {
-                self.take(host, namespace);
+                self.take(host, owner);
             }
         }
     }

@@ -17,6 +17,7 @@ use resources::{
 use crate::{
     codes::Code,
     edges::scanned,
+    findings::{FILE, fit},
     references::reference,
     wish::{Unread, Wish},
 };
@@ -115,11 +116,23 @@ impl Pending {
     }
 }
 
+/// Namespaces and objects that declare routes, on their way out (R5).
+pub(crate) fn terminating(snapshot: &Snapshot) -> BTreeSet<ObjectRef> {
+    fn of<T>(kind: Kind, objects: &Objects<T>) -> impl Iterator<Item = ObjectRef> {
+        let going = objects.values().filter(|object| object.terminating);
+        going.map(move |object| reference(kind, &object.key))
+    }
+    of(Kind::Namespace, &snapshot.namespaces)
+        .chain(of(Kind::Ingress, &snapshot.ingresses))
+        .chain(of(Kind::HttpsEdge, &snapshot.https_edges))
+        .collect()
+}
+
 /// The finding about a file that cannot be read.
 pub(crate) fn file_finding(file: &UnreadableFile) -> Diagnostic {
     let place = &file.place;
-    Diagnostic {
-        object: ObjectRef::new("File", "", place.file.as_ref()),
+    fit(Diagnostic {
+        object: ObjectRef::new(FILE, "", place.file.as_ref()),
         field: String::new(),
         position: Some(Position {
             file: place.file.to_string(),
@@ -134,7 +147,35 @@ pub(crate) fn file_finding(file: &UnreadableFile) -> Diagnostic {
             file.problem.message
         ),
         remedy: file.problem.remedy.clone(),
-    }
+    })
+}
+
+/// What the user named and in which nothing is found: a wrong directory or suffix, most often.
+fn nothing_found((path, manifests): (&String, &usize)) -> Diagnostic {
+    let (message, remedy) = match manifests {
+        0 => (
+            format!("there is no manifest under {path}"),
+            "in directories, files named *.yaml, *.yml and *.json count, and hidden files and backups do not",
+        ),
+        1 => (
+            format!("the manifest {path} holds no object of a kind that is used here"),
+            "name the file or directory that holds the Ingresses",
+        ),
+        more => (
+            format!("the {more} manifests under {path} hold no object of a kind that is used here"),
+            "name the file or directory that holds the Ingresses",
+        ),
+    };
+    fit(Diagnostic {
+        object: ObjectRef::new(FILE, "", path.as_str()),
+        field: String::new(),
+        position: None,
+        code: Code::NothingFound.name().to_owned(),
+        severity: Code::NothingFound.severity(),
+        cause: Code::NothingFound.cause(),
+        message,
+        remedy: remedy.to_owned(),
+    })
 }
 
 /// What is wrong with every object in itself, used or not, and with documents that are none.
@@ -160,6 +201,7 @@ pub(crate) fn problems(snapshot: &Snapshot) -> Vec<Diagnostic> {
     undecodable(Kind::ConfigMap, &snapshot.config_maps, &mut all);
     undecodable(Kind::Namespace, &snapshot.namespaces, &mut all);
     all.extend(snapshot.unreadable_files.iter().map(file_finding));
+    all.extend(snapshot.empty_paths.iter().map(nothing_found));
     all.extend(snapshot.findings.iter().map(document));
     all
 }
@@ -192,7 +234,7 @@ fn document(finding: &Finding) -> Diagnostic {
         key,
         problem,
     } = finding;
-    Diagnostic {
+    fit(Diagnostic {
         object: ObjectRef::new(kind.clone(), key.namespace.clone(), key.name.clone()),
         field: problem.path.as_str().to_owned(),
         position: place.as_ref().map(|place| Position {
@@ -205,7 +247,7 @@ fn document(finding: &Finding) -> Diagnostic {
         cause: model::diagnostic::Cause::Invalid,
         message: problem.message.clone(),
         remedy: problem.remedy.clone(),
-    }
+    })
 }
 
 #[cfg(test)]

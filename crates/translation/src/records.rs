@@ -19,6 +19,8 @@ pub struct HostRecord {
     /// The namespace that owns it; absent: any may (reserved through the API). A domain whose
     /// `--host-release` is over is not handed in any more.
     pub namespace: Option<String>,
+    /// The namespace that it passes to when its owner's last declaration ends.
+    pub heir: Option<String>,
     /// Since when nothing declares it.
     pub undeclared_since: Option<Timestamp>,
     /// The edge-wide modules in force.

@@ -45,7 +45,8 @@ pub(crate) struct Wish<'a> {
     pub(crate) unread_modules: Vec<String>,
     /// Whether modules may be meant that could not be read: they may be access modules.
     pub(crate) may_restrict: bool,
-    /// The namespace that may declare names below its wildcards.
+    /// The namespace that may declare names below its wildcards, and that its hosts pass to when
+    /// the last declaration of this namespace ends (R20).
     pub(crate) hand_over: Option<String>,
     /// Its hosts.
     pub(crate) hosts: BTreeMap<HostPattern, WishedHost>,
@@ -105,6 +106,8 @@ pub(crate) struct WishedRoute {
 pub(crate) struct Backend {
     /// The Service port, if all is well.
     pub(crate) port: Option<ServicePort>,
+    /// `name:port` outside the cluster, if it stands for that.
+    pub(crate) external: Option<String>,
     /// `NAMESPACE/NAME:PORT` as far as known.
     pub(crate) text: Option<String>,
     pub(crate) findings: Findings,
@@ -124,7 +127,8 @@ impl<'a> Wish<'a> {
             hand_over: object
                 .annotations
                 .get(annotations::HAND_OVER)
-                .map(|namespace| namespace.trim().to_owned()),
+                .map(|namespace| namespace.trim().to_owned())
+                .filter(|namespace| *namespace != object.key.namespace),
             hosts: BTreeMap::new(),
             unread: Unread::Nothing,
         }

@@ -11,6 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use resources::problem::SENTENCE_CHARS_MAX;
 use support::{Case, text};
 use translation::codes::Code;
 
@@ -93,4 +94,34 @@ fn every_code_has_a_case() {
         missing.retain(|code| !expected.contains(&format!("[{code}]")));
     }
     assert!(missing.is_empty(), "no case shows {missing:?}");
+}
+
+/// Whatever a user writes in some field, nothing that is shown grows with it.
+#[test]
+fn no_finding_is_longer_than_helps() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("long.yaml");
+    let long = [
+        "y".repeat(5000),
+        format!("{:?}", "a \"b\" ".repeat(1000)),
+        format!("[{}]", "c, ".repeat(500)),
+    ];
+    for (number, directory) in directories().iter().enumerate() {
+        let text = fs::read_to_string(directory.join("input.yaml")).expect("it is there");
+        for (index, line) in text.lines().enumerate() {
+            // One line in eleven, another one in each case: all of them would take minutes.
+            let value = line.rfind(": ").filter(|_| !line.starts_with('#'));
+            let Some(at) = value.filter(|_| (index + number) % 11 == 0) else {
+                continue;
+            };
+            let written = format!("{}: {}", &line[..at], long[index % long.len()]);
+            fs::write(&file, text.replace(line, &written)).expect("it is written");
+            for found in Case::read(&file).translate().diagnostics {
+                let names = [&found.object.namespace, &found.object.name];
+                let texts = [&found.message, &found.remedy, &found.field, &found.object.kind];
+                let longest = texts.iter().map(|text| text.chars().count()).max();
+                assert!(longest <= Some(SENTENCE_CHARS_MAX + 1), "{found:?}");
+                assert!(names.iter().all(|name| name.chars().count() <= 254), "{found:?}");
+            }
+        }
+    }
 }

@@ -32,6 +32,7 @@ fn fill(edge: &Edge) {
         controller: Some("c".to_owned()),
         host: host.clone(),
         namespace: Some("default".to_owned()),
+        heir: None,
         declared: true,
         texts: Texts::default(),
     });

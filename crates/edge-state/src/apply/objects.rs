@@ -225,12 +225,12 @@ impl Attempt<'_> {
         id: &DomainId,
         controller: Option<&str>,
         host: &HostPattern,
-        namespace: Option<&str>,
+        (namespace, heir): (Option<&str>, Option<&str>),
         declared: bool,
         texts: &Texts,
     ) -> Changes {
         let old = self.state.domains.get(id).map(Arc::as_ref);
-        if controller.is_some() || namespace.is_some() {
+        if controller.is_some() || namespace.is_some() || heir.is_some() {
             self.controller_key("to record who owns a host")?;
         }
         if let Some(old) = old {
@@ -262,6 +262,7 @@ impl Attempt<'_> {
             controller: controller.map(str::to_owned),
             host: host.clone(),
             namespace: namespace.map(str::to_owned),
+            heir: heir.map(str::to_owned),
             undeclared_since,
         };
         Ok(vec![Change::Domain(id.clone(), Some(domain))])

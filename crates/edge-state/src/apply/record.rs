@@ -1,6 +1,6 @@
 //! What a controller remembers about its routes, stamped with the edge's clock (R19).
 
-use model::time::Timestamp;
+use model::time::{Span, Timestamp};
 
 use crate::{
     command::RecordSpec,
@@ -22,7 +22,7 @@ pub(super) fn stamp(old: Option<&Record>, spec: &RecordSpec, now: Timestamp) -> 
     let since = old
         .filter(|old| old.phase == *phase)
         .map_or(now, |old| old.since);
-    Record {
+    let mut record = Record {
         owner: owner.clone(),
         wanted: wanted.clone(),
         serving: serving.clone(),
@@ -30,7 +30,22 @@ pub(super) fn stamp(old: Option<&Record>, spec: &RecordSpec, now: Timestamp) -> 
         rests_on: rests_on.clone(),
         phase: *phase,
         since,
-        close_at: close_after.map(|span| since.after(span)),
+        lost_for: lost_for(old, *phase, now),
+        close_at: None,
+    };
+    record.close_at = close_after.map(|span| record.closes_at(span));
+    record
+}
+
+/// What is spent of the grace for a loss. While something is pending no grace runs (R19); what
+/// ran before is not forgotten.
+fn lost_for(old: Option<&Record>, phase: Phase, now: Timestamp) -> Span {
+    match (old, phase) {
+        (None, _) | (Some(_), Phase::Open | Phase::Closed | Phase::Removing) => Span::ZERO,
+        (Some(old), Phase::Held) if old.phase == Phase::Lost => {
+            old.lost_for.plus(now.since(old.since))
+        }
+        (Some(old), Phase::Held | Phase::Lost) => old.lost_for,
     }
 }
 
@@ -56,6 +71,7 @@ pub(super) fn close(route: &Route, now: Timestamp) -> Route {
     if let Some(record) = &mut closed.record {
         record.serving = None;
         record.close_at = None;
+        record.lost_for = Span::ZERO;
         match record.phase {
             Phase::Open | Phase::Held | Phase::Lost => {
                 record.phase = Phase::Closed;

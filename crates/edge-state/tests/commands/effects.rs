@@ -127,6 +127,37 @@ fn ages_and_deadlines_count_from_the_change_of_phase() {
 }
 
 #[test]
+fn a_grace_that_is_interrupted_goes_on_where_it_stopped() {
+    let mut machine = world();
+    let at = |now| As {
+        now: Timestamp(now),
+        ..controller()
+    };
+    // Each write expects the generation that the one before it made.
+    let put = |machine: &mut Machine, now, phase, after| {
+        let mut spec = spec(phase, after);
+        let edge = &machine.state().edges[&spec.id];
+        spec.expected = Expected::Generation(edge.generation);
+        must(machine, &at(now), &Command::ReplaceEdge(Box::new(spec)));
+    };
+    let grace = Some(Span(500));
+    put(&mut machine, 2_000, Phase::Lost, grace);
+    put(&mut machine, 2_300, Phase::Held, None);
+    assert_eq!(machine.next_deadline(), None, "suspended");
+    put(&mut machine, 9_000, Phase::Lost, grace);
+    assert_eq!(machine.next_deadline(), Some(Timestamp(9_200)));
+    let record = |machine: &Machine| controllers_route(machine).record.clone().expect("one");
+    assert_eq!(record(&machine).close_after(), grace);
+    put(&mut machine, 9_150, Phase::Held, None);
+    put(&mut machine, 9_160, Phase::Lost, grace);
+    assert_eq!(machine.next_deadline(), Some(Timestamp(9_210)));
+    // Served as declared, nothing is spent any more.
+    put(&mut machine, 9_170, Phase::Open, None);
+    put(&mut machine, 9_180, Phase::Lost, grace);
+    assert_eq!(machine.next_deadline(), Some(Timestamp(9_680)));
+}
+
+#[test]
 fn a_changed_policy_takes_users_along_and_leaves_controllers_where_they_are() {
     let mut machine = world();
     must(
@@ -213,6 +244,7 @@ fn a_domain_remembers_since_when_nobody_declares_it() {
         controller: Some("c".to_owned()),
         host: host("owned.test"),
         namespace: Some("default".to_owned()),
+        heir: None,
         declared,
         texts: Texts::default(),
     };

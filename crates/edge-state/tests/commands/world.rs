@@ -163,6 +163,7 @@ pub(crate) fn put_domain(name: &str, text: &str, owner: Option<&str>) -> Command
         controller: owner.map(str::to_owned),
         host: host(text),
         namespace: owner.map(|_| "default".to_owned()),
+        heir: None,
         declared: true,
         texts: Texts::default(),
     }

@@ -28,6 +28,7 @@ pub(crate) fn begin() -> EdgeState {
         controller: Some(CONTROLLER.to_owned()),
         host: HostPattern::parse(PATTERNS[place]).expect("a pattern"),
         namespace: Some("default".to_owned()),
+        heir: None,
         declared: true,
         texts: Texts::default(),
     });
@@ -36,6 +37,7 @@ pub(crate) fn begin() -> EdgeState {
         controller: None,
         host: HostPattern::parse(PATTERNS[place]).expect("a pattern"),
         namespace: None,
+        heir: None,
         declared: true,
         texts: Texts::default(),
     });

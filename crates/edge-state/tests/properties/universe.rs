@@ -373,6 +373,7 @@ impl Dice<'_> {
             controller: self.controller(),
             host: HostPattern::parse(PATTERNS[place]).expect("a pattern"),
             namespace: (self.pick(4) == 0).then(|| "default".to_owned()),
+            heir: None,
             declared: self.flip(),
             texts: self.texts(),
         }

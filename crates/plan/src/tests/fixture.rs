@@ -202,6 +202,7 @@ pub(super) fn declaration(
     for name in ["x", "y"] {
         let backend = DeclaredBackend {
             service: service(name),
+            external: None,
             endpoints: BTreeSet::new(),
         };
         declared
@@ -219,6 +220,7 @@ pub(super) fn declaration(
             .entry((*name).clone())
             .or_insert_with(|| DeclaredHost {
                 namespace: String::from("ns"),
+                heir: None,
                 demands: Some(demanded),
                 certificate: None,
                 keep_certificate: false,
@@ -305,6 +307,7 @@ pub(super) fn state(
             controller: Some(CONTROLLER.to_owned()),
             host: name.clone(),
             namespace: Some(String::from("ns")),
+            heir: None,
             declared: true,
             texts: Texts::default(),
         });

@@ -3,7 +3,7 @@
 use model::{
     declaration::PolicyName,
     id::IpPolicyId,
-    module::{IpAction, IpRestriction, IpRules},
+    module::{IpRestriction, IpRules},
     object::ObjectName,
 };
 use resources::{kinds::Kind, module_set as written, problem::FieldPath, snapshot::ObjectKey};
@@ -83,7 +83,7 @@ impl Pool {
             PolicyName::AtEdge(id)
         } else if let Some(rules) = named(judge, field, name) {
             judge.content("policy", &rules);
-            self.somebody |= rules.0.values().any(|action| *action == IpAction::Allow);
+            self.somebody |= rules.allows_somebody();
             PolicyName::Declared(ObjectName::new(judge.namespace, name))
         } else {
             self.whole = false;

@@ -112,6 +112,10 @@ impl Case {
                 self.records.hosts.entry(host(name)).or_default().namespace =
                     Some((*namespace).to_owned());
             }
+            ["heir", name, namespace] => {
+                self.records.hosts.entry(host(name)).or_default().heir =
+                    Some((*namespace).to_owned());
+            }
             ["undeclared", name] => {
                 self.records
                     .hosts
@@ -199,6 +203,7 @@ pub(crate) fn text(declaration: &Declaration) -> String {
         backends,
         unreadable,
         pending_owners,
+        terminating,
         nothing_is_removed,
         diagnostics,
     } = declaration;
@@ -215,7 +220,12 @@ pub(crate) fn text(declaration: &Declaration) -> String {
         line(&mut out, 0, &format!("policy {name}: {}", rules.join(", ")));
     }
     for backend in backends.values() {
-        let endpoints: Vec<String> = backend.endpoints.iter().map(ToString::to_string).collect();
+        let endpoints = backend.endpoints.iter().map(ToString::to_string);
+        let outside = backend
+            .external
+            .iter()
+            .map(|name| format!("looked up: {name}"));
+        let endpoints: Vec<String> = endpoints.chain(outside).collect();
         line(
             &mut out,
             0,
@@ -227,6 +237,9 @@ pub(crate) fn text(declaration: &Declaration) -> String {
     }
     for owner in pending_owners {
         line(&mut out, 0, &format!("pending: {owner}"));
+    }
+    for object in terminating {
+        line(&mut out, 0, &format!("going: {object}"));
     }
     if *nothing_is_removed {
         line(&mut out, 0, "nothing is removed");
@@ -245,12 +258,21 @@ fn line(out: &mut String, indent: usize, text: &str) {
 fn write_host(out: &mut String, name: &HostPattern, host: &DeclaredHost) {
     let DeclaredHost {
         namespace,
+        heir,
         demands,
         certificate,
         keep_certificate,
         routes,
     } = host;
-    line(out, 0, &format!("host {name}, of namespace {namespace}"));
+    let heir: String = heir
+        .iter()
+        .map(|heir| format!(", then of {heir}"))
+        .collect();
+    line(
+        out,
+        0,
+        &format!("host {name}, of namespace {namespace}{heir}"),
+    );
     let demands = match demands {
         None => String::from("those in force stay"),
         Some(demands) => {

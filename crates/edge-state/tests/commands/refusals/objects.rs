@@ -128,6 +128,7 @@ pub(super) fn other_objects() -> Vec<Case> {
             controller: None,
             host,
             namespace: None,
+            heir: None,
             declared,
             texts,
         }

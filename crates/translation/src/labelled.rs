@@ -1,0 +1,132 @@
+//! Annotations and labels of an object that declares hosts: what only looks as if it protected is
+//! refused, whatever the kind, and what protects under another controller is told.
+
+use model::diagnostic::{Cause, Diagnostic, Severity};
+use resources::{kinds::Kind, problem::FieldPath, snapshot::Object};
+
+use crate::{
+    annotations::{self, HAND_OVER, MODULES, Misuse, TRAFFIC_POLICY},
+    codes::Code,
+    findings::Site,
+    foreign_protection,
+    options::ForeignProtection,
+    references::{References, annotation},
+    wish::Wish,
+};
+
+/// Annotations that say something on an Ingress, and nothing elsewhere.
+const FOR_INGRESSES: [&str; 2] = [MODULES, TRAFFIC_POLICY];
+
+/// Refuses annotations that only look as if they protected, and tells of those that protect
+/// elsewhere.
+pub(crate) fn judge<T>(references: &References<'_>, wish: &mut Wish<'_>, object: &Object<T>) {
+    let mut findings = std::mem::take(&mut wish.findings);
+    let mut may_restrict = false;
+    let site = wish.site();
+    for (key, value) in &object.annotations {
+        match annotations::judge(key) {
+            None if wish.object.kind != Kind::Ingress.name()
+                && FOR_INGRESSES.contains(&key.as_str()) =>
+            {
+                may_restrict = true;
+                let message = format!("the annotation {key} has an effect on Ingresses only");
+                let remedy = "delete it; a hand-written edge has its modules under spec.routes";
+                let field = annotation(key);
+                findings.push(site.finding(Code::AnnotationUnknown, &field, message, remedy));
+            }
+            None => {}
+            Some(Misuse::Retired(remedy)) => {
+                may_restrict = true;
+                let message = format!("the annotation {key} has no effect any more");
+                findings.push(site.finding(
+                    Code::AnnotationRetired,
+                    &annotation(key),
+                    message,
+                    remedy,
+                ));
+            }
+            Some(Misuse::Unknown(meant)) => {
+                may_restrict = true;
+                let message = format!("there is no annotation {key}");
+                let remedy = meant.map_or_else(
+                    || String::from("delete it; modules are named in k8s.ngrok.com/modules"),
+                    |meant| format!("write {meant} if that is meant, or delete it"),
+                );
+                findings.push(site.finding(
+                    Code::AnnotationUnknown,
+                    &annotation(key),
+                    message,
+                    remedy,
+                ));
+            }
+        }
+        if let Some(diagnostic) = foreign(references, site, key, value) {
+            may_restrict |= diagnostic.severity == Severity::Error;
+            findings.push(diagnostic);
+        }
+    }
+    for key in object.labels.keys() {
+        if let Some(meant) = annotations::judge_label(key) {
+            may_restrict = true;
+            let message = format!("the label {key} has no effect: labels protect nothing");
+            let remedy = format!("write {meant} under metadata.annotations, or delete the label");
+            let field = FieldPath::from("metadata.labels");
+            findings.push(site.finding(Code::AnnotationUnknown, &field, message, remedy));
+        }
+    }
+    if object
+        .annotations
+        .get(HAND_OVER)
+        .is_some_and(|namespace| !is_namespace(namespace.trim()))
+    {
+        let message = format!("{HAND_OVER} is not the name of a namespace");
+        findings.push(site.finding(
+            Code::AnnotationInvalid,
+            &annotation(HAND_OVER),
+            message,
+            "write one name, or delete the annotation",
+        ));
+        wish.hand_over = None;
+    }
+    wish.findings = findings;
+    wish.may_restrict |= may_restrict;
+}
+
+/// A protection of another controller: told, or refused, as the operator chose.
+fn foreign(
+    references: &References<'_>,
+    site: Site<'_>,
+    key: &str,
+    value: &str,
+) -> Option<Diagnostic> {
+    let (controller, protection) = foreign_protection::recognise(key, value)?;
+    let message = format!(
+        "{key} protects by {} under {controller}, and has no effect here",
+        protection.what()
+    );
+    let field = annotation(key);
+    let mut diagnostic = site.finding(
+        Code::ForeignProtection,
+        &field,
+        message,
+        protection.remedy(),
+    );
+    match references.input.options.foreign_protection {
+        ForeignProtection::Warn => {}
+        ForeignProtection::Refuse => {
+            diagnostic.severity = Severity::Error;
+            diagnostic.cause = Cause::Invalid;
+        }
+    }
+    Some(diagnostic)
+}
+
+/// RFC 1123 label, as Kubernetes demands of namespaces.
+fn is_namespace(text: &str) -> bool {
+    let fine = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    !text.is_empty()
+        && text.len() <= 63
+        && text.bytes().all(fine)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
