@@ -4,6 +4,7 @@
 //! makes these values, the planner compares them, the edge stores them and the proxy enforces them.
 
 #![warn(missing_docs)]
+#![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod address;
 pub mod backend;

@@ -32,7 +32,6 @@ pub(crate) enum Placed {
 pub(crate) struct About {
     pub(crate) concerns: BTreeSet<RouteKey>,
     pub(crate) opens: BTreeMap<RouteKey, Option<Digest>>,
-    pub(crate) makes_laxer: bool,
 }
 
 impl About {
@@ -47,7 +46,6 @@ impl About {
         Self {
             concerns: BTreeSet::from([key.clone()]),
             opens: BTreeMap::from([(key.clone(), digest)]),
-            makes_laxer: true,
         }
     }
 }
@@ -72,17 +70,12 @@ impl<'a> Draft<'a> {
         }
         places.sort_unstable();
         places.dedup();
-        let About {
-            concerns,
-            opens,
-            makes_laxer,
-        } = about;
+        let About { concerns, opens } = about;
         let step = Step {
             command,
             requires: places,
             concerns,
             opens,
-            makes_laxer,
         };
         if self.rejections.of_step(&step).is_some() {
             return Placed::Refused;

@@ -25,7 +25,7 @@
 //!
 //! - The caller leaves out a step if one that it requires was not acknowledged, and reads the edge
 //!   again after an answer that did not arrive (R6). It may stop at any step.
-//! - Before a step that [`Step::makes_laxer`], it confirms what the step rests on (R19).
+//! - The declaration is of one whole snapshot (R19), as a tree of files at rest is.
 //! - A [`Step::command`] on an edge with *replace* names the generation that it expects; on others
 //!   it says [`edge_state::command::Expected::Any`], since they have no generations: there one
 //!   writer at a time is assumed.
@@ -44,6 +44,7 @@
 //! - Ages are compared, never counted: [`Plan::wake_at`] says when the next one matters.
 
 #![warn(missing_docs)]
+#![warn(clippy::wildcard_enum_match_arm)]
 
 mod check;
 mod content;

@@ -277,10 +277,7 @@ impl Chain<'_, '_, '_> {
             self.close(actual);
             return self.remember(actual);
         }
-        let about = About {
-            makes_laxer: true,
-            ..About::route(&self.route.key)
-        };
+        let about = About::route(&self.route.key);
         self.push(
             |c| Command::DeleteRoute {
                 edge: c.target.id.clone(),
@@ -328,11 +325,6 @@ impl Chain<'_, '_, '_> {
             Some(content.backend.clone())
         };
         let opening = About::opening(&self.route.key, self.route.declared.and_then(|d| d.digest));
-        // While closed nothing is let through; a change in one call is the opening itself.
-        let quiet = About {
-            makes_laxer: is_open && calls == 1,
-            ..opening.clone()
-        };
         for kind in delete {
             self.push_after(
                 requires,
@@ -342,7 +334,7 @@ impl Chain<'_, '_, '_> {
                     id: c.route.id.clone(),
                     kind,
                 },
-                quiet.clone(),
+                opening.clone(),
             );
         }
         if patch_level {
@@ -352,7 +344,7 @@ impl Chain<'_, '_, '_> {
             return;
         }
         for single in singles(set) {
-            self.push_after(requires, |c| c.update(single, None), quiet.clone());
+            self.push_after(requires, |c| c.update(single, None), opening.clone());
         }
         if backend.is_some() {
             self.push_after(requires, |c| c.update(Modules::default(), backend), opening);

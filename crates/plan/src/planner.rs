@@ -230,7 +230,6 @@ fn delete_edge(draft: &mut Draft<'_>, target: &mut HostTarget<'_>) {
         &[],
         About {
             concerns,
-            makes_laxer: true,
             ..About::default()
         },
     );

@@ -39,7 +39,6 @@ pub(crate) fn steps(
         requires.extend(made.for_route(world, draft, &route.key, &route.goal, &of_route));
         about.concerns.extend(of_route.concerns);
         about.opens.extend(of_route.opens);
-        about.makes_laxer |= of_route.makes_laxer;
     }
     let waits = requires.iter().any(|placed| *placed != Placed::Needless);
     match target.actual {
@@ -131,16 +130,9 @@ fn about_route(target: &HostTarget<'_>, route: &RouteTarget<'_>) -> About {
     if demands_stay && is_route_reached(route) {
         return About::default();
     }
-    match (&route.goal, route.actual) {
-        (Goal::Open(_), _) => About::opening(&route.key, route.declared.and_then(|d| d.digest)),
-        // What it refuses on top may become less; what a deletion uncovers may let through more.
-        (Goal::Keep(..) | Goal::Absent, Some(_)) => About {
-            makes_laxer: true,
-            ..About::route(&route.key)
-        },
-        (Goal::Keep(..) | Goal::Absent, None) | (Goal::Closed | Goal::Leave, _) => {
-            About::route(&route.key)
-        }
+    match &route.goal {
+        Goal::Open(_) => About::opening(&route.key, route.declared.and_then(|d| d.digest)),
+        Goal::Keep(..) | Goal::Absent | Goal::Closed | Goal::Leave => About::route(&route.key),
     }
 }
 

@@ -47,9 +47,6 @@ pub struct Step {
     /// The routes that it opens, changes while open, or prepares for that, with the digest of
     /// what they are declared to be. A refusal of the edge is a refusal of these.
     pub opens: BTreeMap<RouteKey, Option<Digest>>,
-    /// Whether it can let through a request that was refused: then everything it rests on is
-    /// confirmed by a consistent read before it is taken (R19).
-    pub makes_laxer: bool,
 }
 
 impl Step {

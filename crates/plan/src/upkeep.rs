@@ -224,11 +224,7 @@ impl Made {
             metadata: name,
             rules,
         };
-        let about = About {
-            makes_laxer: false,
-            ..about.clone()
-        };
-        let placed = draft.push(command, &[], about);
+        let placed = draft.push(command, &[], about.clone());
         self.policies.insert(id, placed);
         placed
     }
@@ -263,11 +259,7 @@ impl Made {
             endpoints: endpoints.iter().copied().map(canonical_socket).collect(),
             texts: Texts::default(),
         };
-        let about = About {
-            makes_laxer: false,
-            ..about.clone()
-        };
-        let placed = draft.push(command, &[], about);
+        let placed = draft.push(command, &[], about.clone());
         self.backends.insert(id.clone(), placed);
         placed
     }

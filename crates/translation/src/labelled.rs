@@ -23,42 +23,40 @@ pub(crate) fn judge<T>(references: &References<'_>, wish: &mut Wish<'_>, object:
     let mut findings = std::mem::take(&mut wish.findings);
     let mut may_restrict = false;
     let site = wish.site();
+    let on_ingress = wish.object.kind == Kind::Ingress.name();
+    // What names a module set does so on Ingresses only.
+    let remedy = |of_ingress: String| match on_ingress {
+        true => of_ingress,
+        false => String::from("delete it; a hand-written edge has its modules under spec.routes"),
+    };
     for (key, value) in &object.annotations {
-        match annotations::judge(key) {
-            None if wish.object.kind != Kind::Ingress.name()
-                && FOR_INGRESSES.contains(&key.as_str()) =>
-            {
-                may_restrict = true;
-                let message = format!("the annotation {key} has an effect on Ingresses only");
-                let remedy = "delete it; a hand-written edge has its modules under spec.routes";
-                let field = annotation(key);
-                findings.push(site.finding(Code::AnnotationUnknown, &field, message, remedy));
-            }
-            None => {}
-            Some(Misuse::Retired(remedy)) => {
-                may_restrict = true;
-                let message = format!("the annotation {key} has no effect any more");
-                findings.push(site.finding(
-                    Code::AnnotationRetired,
-                    &annotation(key),
-                    message,
-                    remedy,
-                ));
-            }
-            Some(Misuse::Unknown(meant)) => {
-                may_restrict = true;
-                let message = format!("there is no annotation {key}");
-                let remedy = meant.map_or_else(
-                    || String::from("delete it; modules are named in k8s.ngrok.com/modules"),
-                    |meant| format!("write {meant} if that is meant, or delete it"),
-                );
-                findings.push(site.finding(
-                    Code::AnnotationUnknown,
-                    &annotation(key),
-                    message,
-                    remedy,
-                ));
-            }
+        let misuse = match annotations::judge(key) {
+            None if on_ingress || !FOR_INGRESSES.contains(&key.as_str()) => None,
+            None => Some((
+                Code::AnnotationUnknown,
+                format!("the annotation {key} has an effect on Ingresses only"),
+                remedy(String::new()),
+            )),
+            Some(Misuse::Retired(meant)) => Some((
+                Code::AnnotationRetired,
+                format!("the annotation {key} has no effect any more"),
+                remedy(meant.to_owned()),
+            )),
+            Some(Misuse::Unknown(meant)) => Some((
+                Code::AnnotationUnknown,
+                format!("there is no annotation {key}"),
+                match meant {
+                    Some(HAND_OVER) => format!("write {HAND_OVER} if that is meant, or delete it"),
+                    Some(meant) => remedy(format!("write {meant} if that is meant, or delete it")),
+                    None => remedy(String::from(
+                        "delete it; modules are named in k8s.ngrok.com/modules",
+                    )),
+                },
+            )),
+        };
+        if let Some((code, message, remedy)) = misuse {
+            may_restrict = true;
+            findings.push(site.finding(code, &annotation(key), message, remedy));
         }
         if let Some(diagnostic) = foreign(references, site, key, value) {
             may_restrict |= diagnostic.severity == Severity::Error;
@@ -69,7 +67,9 @@ pub(crate) fn judge<T>(references: &References<'_>, wish: &mut Wish<'_>, object:
         if let Some(meant) = annotations::judge_label(key) {
             may_restrict = true;
             let message = format!("the label {key} has no effect: labels protect nothing");
-            let remedy = format!("write {meant} under metadata.annotations, or delete the label");
+            let remedy = remedy(format!(
+                "write {meant} under metadata.annotations, or delete the label"
+            ));
             let field = FieldPath::from("metadata.labels");
             findings.push(site.finding(Code::AnnotationUnknown, &field, message, remedy));
         }

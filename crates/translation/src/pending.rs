@@ -157,12 +157,8 @@ fn nothing_found((path, manifests): (&String, &usize)) -> Diagnostic {
             format!("there is no manifest under {path}"),
             "in directories, files named *.yaml, *.yml and *.json count, and hidden files and backups do not",
         ),
-        1 => (
-            format!("the manifest {path} holds no object of a kind that is used here"),
-            "name the file or directory that holds the Ingresses",
-        ),
-        more => (
-            format!("the {more} manifests under {path} hold no object of a kind that is used here"),
+        _ => (
+            format!("{path} holds no object of a kind that is used here"),
             "name the file or directory that holds the Ingresses",
         ),
     };

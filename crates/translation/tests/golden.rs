@@ -117,10 +117,18 @@ fn no_finding_is_longer_than_helps() {
             fs::write(&file, text.replace(line, &written)).expect("it is written");
             for found in Case::read(&file).translate().diagnostics {
                 let names = [&found.object.namespace, &found.object.name];
-                let texts = [&found.message, &found.remedy, &found.field, &found.object.kind];
+                let texts = [
+                    &found.message,
+                    &found.remedy,
+                    &found.field,
+                    &found.object.kind,
+                ];
                 let longest = texts.iter().map(|text| text.chars().count()).max();
                 assert!(longest <= Some(SENTENCE_CHARS_MAX + 1), "{found:?}");
-                assert!(names.iter().all(|name| name.chars().count() <= 254), "{found:?}");
+                assert!(
+                    names.iter().all(|name| name.chars().count() <= 254),
+                    "{found:?}"
+                );
             }
         }
     }
