@@ -31,6 +31,7 @@ use tokio::{
 use crate::{
     codec::{control::Control, guard::Guard, head::HeadLimits},
     plain, serve_http,
+    socket::Socket,
     tls::TlsError,
     tunnel::Tunnel,
     watch::Entry,
@@ -315,7 +316,7 @@ pub(crate) async fn in_clear(worker: Rc<Worker>, stream: TcpStream, address: Soc
         Version::Http1,
         Scheme::Http,
     );
-    http_1(peer, stream).await;
+    http_1(peer, Socket(stream)).await;
 }
 
 /// Serves a connection to the plain HTTP port.

@@ -46,9 +46,7 @@ pub(crate) fn add_to_request(
         HeaderValue::from_static(peer.scheme.name()),
     );
     headers.insert(FORWARDED_HOST, host.clone());
-    if let Ok(id) = HeaderValue::try_from(id.to_string()) {
-        headers.insert(REQUEST_ID, id);
-    }
+    headers.insert(REQUEST_ID, id.header());
     if let Some(Upgrade { protocol, key: _ }) = upgrade {
         headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(header::UPGRADE, protocol.clone());

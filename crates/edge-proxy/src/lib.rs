@@ -24,6 +24,7 @@ mod proxy;
 mod record;
 mod request;
 mod serve_http;
+mod socket;
 mod tls;
 mod trailers;
 mod tunnel;

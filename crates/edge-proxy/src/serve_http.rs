@@ -68,7 +68,11 @@ pub(crate) async fn serve(peer: &Rc<Peer>, request: Request<Incoming>) -> Respon
     let method = head.method.clone();
     let accept = head.headers.get(header::ACCEPT).cloned();
     let may_upgrade = head.headers.contains_key(header::UPGRADE);
-    let outcome = contain(pass(peer, head, body, &mut record)).await.unwrap_or_else(|Panicked| {
+    let outcome = {
+        let passing = pin!(pass(peer, head, body, &mut record));
+        contain(passing).await
+    };
+    let outcome = outcome.unwrap_or_else(|Panicked| {
         peer.worker.metrics.panics.add(1);
         tracing::error!(request.id = %record.id, "a request failed by a defect of this program and was refused");
         Err(Refusal::Internal)
@@ -197,8 +201,10 @@ async fn pass(
             return Ok(Passed::Fixed(response));
         }
         let outgoing = outgoing(peer, &head, &asked, body, &admission, record.id)?;
-        let sending = send(&peer.worker, &admission, outgoing, connections);
-        let sent = until_cut(admission.flight(), sending).await;
+        let sent = {
+            let sending = pin!(send(&peer.worker, &admission, outgoing, connections));
+            until_cut(admission.flight(), sending).await
+        };
         let sent = sent.map_err(Cut::refusal)?;
         // What was cut while it was sent failed for that reason.
         if let (Err(_), Some(cut)) = (&sent, admission.flight().cut_reason()) {
@@ -311,7 +317,7 @@ async fn answer(
         .insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
     head.headers.insert(header::UPGRADE, protocol.clone());
     let flight = admission.into_flight();
-    let stream = until_cut(&flight, reply.lease.into_stream())
+    let stream = until_cut(&flight, pin!(reply.lease.into_stream()))
         .await
         .map_err(Cut::refusal)?;
     let (backend, read) = stream.ok_or(Refusal::UpstreamInvalid)?;
@@ -349,9 +355,12 @@ fn fixed(admission: &Admission, method: &Method) -> Result<Option<Response<Bytes
     Ok(Some(response))
 }
 
-/// Waits for a future unless the request must end.
-pub(crate) async fn until_cut<F: Future>(flight: &Flight, future: F) -> Result<F::Output, Cut> {
-    let mut future = pin!(future);
+/// Waits for a future unless the request must end. Futures come here pinned, so that large ones
+/// are not copied, and stand in the request's own future once.
+pub(crate) async fn until_cut<F: Future>(
+    flight: &Flight,
+    mut future: Pin<&mut F>,
+) -> Result<F::Output, Cut> {
     std::future::poll_fn(|cx| match flight.poll_cut(cx) {
         Poll::Ready(cut) => Poll::Ready(Err(cut)),
         Poll::Pending => future.as_mut().poll(cx).map(Ok),
@@ -363,8 +372,7 @@ pub(crate) async fn until_cut<F: Future>(flight: &Flight, future: F) -> Result<F
 struct Panicked;
 
 /// Contains panics: what panicked is never polled again.
-async fn contain<F: Future>(future: F) -> Result<F::Output, Panicked> {
-    let mut future = pin!(future);
+async fn contain<F: Future>(mut future: Pin<&mut F>) -> Result<F::Output, Panicked> {
     std::future::poll_fn(
         |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
             Ok(Poll::Pending) => Poll::Pending,

@@ -33,7 +33,10 @@ use tokio_rustls::{LazyConfigAcceptor, server::TlsStream};
 use edge_state::state::{Certificate, EdgeState};
 use edge_store::Store;
 
-use crate::authority::{Authority, AuthorityError, Leaf};
+use crate::{
+    authority::{Authority, AuthorityError, Leaf},
+    socket::Socket,
+};
 
 /// Certificates kept ready. Each costs a signature to make; which are kept does not matter.
 const KEPT_MAX: usize = 10_000;
@@ -104,7 +107,7 @@ type Stored = (Arc<Certificate>, Option<Arc<CertifiedKey>>);
 
 /// A connection that has been made.
 pub(crate) struct Accepted {
-    pub(crate) stream: TlsStream<TcpStream>,
+    pub(crate) stream: TlsStream<Socket>,
     pub(crate) handshake: Handshake,
     pub(crate) is_http2: bool,
 }
@@ -133,7 +136,7 @@ impl Tls {
     }
 
     async fn handshake(&self, stream: TcpStream, store: &Store) -> Result<Accepted, TlsError> {
-        let mut start = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
+        let mut start = LazyConfigAcceptor::new(Acceptor::default(), Socket(stream)).await?;
         let hello = start.client_hello();
         let name = hello
             .server_name()

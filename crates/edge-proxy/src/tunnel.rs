@@ -3,7 +3,7 @@
 
 use std::{
     io,
-    pin::Pin,
+    pin::{Pin, pin},
     rc::Rc,
     task::{Context, Poll},
 };
@@ -59,7 +59,7 @@ impl Tunnel {
             }
             tokio::io::copy_bidirectional(&mut client, &mut backend).await
         };
-        match until_cut(&flight, pass).await {
+        match until_cut(&flight, pin!(pass)).await {
             // A side that breaks off ends the tunnel as one that closes it does.
             Ok(Ok(_) | Err(_)) => {}
             Err(cut) => record.cut(cut),

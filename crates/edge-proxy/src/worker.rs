@@ -4,6 +4,7 @@
 use std::{cell::Cell, io, net::TcpListener as StdListener, rc::Rc, sync::Arc, time::Duration};
 
 use edge_store::Store;
+use http::HeaderValue;
 use tokio::{
     net::TcpListener,
     sync::{Notify, watch},
@@ -193,6 +194,31 @@ pub(crate) struct RequestId {
     number: u64,
 }
 
+impl RequestId {
+    /// The id as a header says it. Written by hand: every request has one.
+    pub(crate) fn header(self) -> HeaderValue {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut text = [0; 33];
+        let mut at = text.len();
+        let mut number = self.number;
+        loop {
+            at -= 1;
+            text[at] = DIGITS[(number & 15) as usize];
+            number >>= 4;
+            if number == 0 {
+                break;
+            }
+        }
+        at -= 1;
+        text[at] = b'-';
+        for shift in 0..16 {
+            at -= 1;
+            text[at] = DIGITS[(self.prefix >> (4 * shift) & 15) as usize];
+        }
+        HeaderValue::from_bytes(&text[at..]).unwrap_or(HeaderValue::from_static("unknown"))
+    }
+}
+
 impl std::fmt::Display for RequestId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:016x}-{:x}", self.prefix, self.number)
@@ -303,4 +329,17 @@ async fn revoke(worker: Rc<Worker>) {
 /// 5 s, as the flag's help says.
 fn grace(promised: Duration) -> Duration {
     promised.saturating_sub(TICK * 5)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_has_one_name_in_headers_and_in_logs() {
+        for (prefix, number) in [(0, 0), (1, 15), (u64::MAX, u64::MAX), (0xabc << 40, 0x10)] {
+            let id = RequestId { prefix, number };
+            assert_eq!(id.header(), id.to_string());
+        }
+    }
 }

@@ -240,7 +240,7 @@ impl AnswerBody {
             entry.await_backend(Awaiting::Body);
             tokio::task::spawn_local(async move {
                 // Whether it ended or was cut: it is over.
-                let _ = until_cut(&entry, &mut task.0).await;
+                let _ = until_cut(&entry, Pin::new(&mut task.0)).await;
             });
         }
     }

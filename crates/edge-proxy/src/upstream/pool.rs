@@ -33,6 +33,7 @@ use super::{
 use crate::{
     metrics::WorkerMetrics,
     options::{Limits, Timeouts},
+    socket::Socket,
     watch::{Clock, Tick},
 };
 
@@ -178,7 +179,7 @@ impl Pool {
         let stream = stream.inspect_err(|_| self.metrics.upstream_failures.add(1))?;
         let heard = Heard::default();
         let wire = Wire {
-            stream,
+            stream: Socket(stream),
             heard: heard.clone(),
         };
         let (sender, connection) = Builder::new()
@@ -313,6 +314,6 @@ impl Lease {
         })
         .await;
         let parts = link.connection?.into_parts();
-        Some((parts.io.into_inner().stream, parts.read_buf))
+        Some((parts.io.into_inner().stream.0, parts.read_buf))
     }
 }

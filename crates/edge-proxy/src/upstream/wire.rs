@@ -8,10 +8,9 @@ use std::{
     task::{Context, Poll},
 };
 
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
-};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::socket::Socket;
 
 /// Whether a byte of an answer has come: from then on a request is never sent again.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +29,7 @@ impl Heard {
 /// The connection.
 #[derive(Debug)]
 pub(super) struct Wire {
-    pub(super) stream: TcpStream,
+    pub(super) stream: Socket,
     pub(super) heard: Heard,
 }
 
