@@ -76,8 +76,11 @@ fn machine() -> String {
         .map(|rest| rest.trim_start_matches([' ', '\t', ':']))
         .collect();
     let model = models.first().copied().unwrap_or("unknown processor");
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split_whitespace().next().unwrap_or("unknown");
+    // Ours is two at most: what is above comes from others, and widens the rounds.
     let mut list = format!(
-        "- {model}, {} cores\n- Commit: {}\n",
+        "- {model}, {} cores\n- Commit: {}\n- Load average at the end: {load}\n",
         models.len(),
         commit()
     );
