@@ -97,7 +97,7 @@ pub async fn watch(roots: Roots, settings: Settings) -> Result<ObjectSource, Wat
     let (first, source) = oneshot::channel();
     thread::Builder::new()
         .name("manifests".to_owned())
-        .spawn(move || Watch::new(roots, settings, first).run())
+        .spawn(move || Watch::new(roots, settings, first, Instant::now()).run())
         .map_err(WatchError::Thread)?;
     source.await.map_err(|_| WatchError::Ended)
 }
@@ -160,9 +160,13 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(roots: Roots, settings: Settings, first: oneshot::Sender<ObjectSource>) -> Self {
+    fn new(
+        roots: Roots,
+        settings: Settings,
+        first: oneshot::Sender<ObjectSource>,
+        now: Instant,
+    ) -> Self {
         let notifications = Notifications::new(&roots, settings.notifications);
-        let now = Instant::now();
         Self {
             listing: roots.list(),
             tree: Tree::new(roots, settings.limits, settings.gone_grace),
@@ -181,17 +185,23 @@ impl Watch {
     fn run(mut self) {
         while !self.outlet.is_closed() {
             self.notifications.follow(&self.listing);
-            let wait = self.wait_until().saturating_duration_since(Instant::now());
+            let now = Instant::now();
+            let wait = self.wait_until(now).saturating_duration_since(now);
             self.notifications.wait(wait);
-            self.look();
-            self.act();
+            self.step(Instant::now());
         }
+    }
+
+    /// What is done whenever it wakes.
+    fn step(&mut self, now: Instant) {
+        self.look(now);
+        self.act(now);
     }
 
     /// When there is something to do even if nothing is heard. A file's grace may end in a time
     /// of change, but what has changed is read first.
-    fn wait_until(&self) -> Instant {
-        let poll = Instant::now() + self.notifications.poll(self.settings.poll);
+    fn wait_until(&self, now: Instant) -> Instant {
+        let poll = now + self.notifications.poll(self.settings.poll);
         let next = match &self.unrest {
             Some(unrest) => Some(unrest.changed + unrest.still),
             None => self.tree.next_deadline(),
@@ -200,13 +210,12 @@ impl Watch {
     }
 
     /// Looks whether anything has changed.
-    fn look(&mut self) {
+    fn look(&mut self, now: Instant) {
         let listing = self.tree.roots().list();
         if listing == self.listing {
             return;
         }
         self.listing = listing;
-        let now = Instant::now();
         let since = self.unrest.as_ref().map_or(now, |unrest| unrest.since);
         self.unrest = Some(Unrest {
             since,
@@ -215,8 +224,7 @@ impl Watch {
         });
     }
 
-    fn act(&mut self) {
-        let now = Instant::now();
+    fn act(&mut self, now: Instant) {
         let Some(unrest) = &mut self.unrest else {
             // At rest: files may have been gone for long enough, or become readable.
             self.tree.update(&self.listing, now);

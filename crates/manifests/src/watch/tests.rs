@@ -1,5 +1,5 @@
-//! The watch over real directories. Tests wait for states, with a limit; only writers that must
-//! be slow pause.
+//! The watch over real directories. What depends on notifications waits for states, with a limit;
+//! what depends on how fast somebody writes is stepped through on a clock of the test's own.
 
 use std::fs;
 
@@ -42,16 +42,6 @@ fn found(snapshot: &Snapshot, name: &str) -> String {
     }
 }
 
-/// With more patience than a busy machine can use up.
-fn patient() -> Settings {
-    Settings {
-        still: Duration::from_secs(1),
-        still_open_end: Duration::from_secs(1),
-        unrest: LIMIT,
-        ..notified()
-    }
-}
-
 async fn start(paths: &[&Path], settings: Settings) -> ObjectSource {
     let paths: Vec<_> = paths.iter().map(|path| path.to_path_buf()).collect();
     let roots = Roots::open(&paths, settings.limits.file_bytes).expect("there");
@@ -76,9 +66,51 @@ async fn until(source: &mut ObjectSource, name: &str, wanted: &str) -> Vec<Strin
     seen
 }
 
-/// A writer that is slower than the watch looks, and faster than it rests.
-fn pause() {
-    thread::sleep(Duration::from_millis(30));
+/// A watch on a clock of the test's own, woken by hand. Writers rename files into place or change
+/// their size: two writes may fall into one tick of the file system's clock.
+struct Driven {
+    watch: Watch,
+    source: ObjectSource,
+    now: Instant,
+}
+
+/// Less than a tree must be still.
+const SHORT: Duration = Duration::from_millis(30);
+
+impl Driven {
+    fn start(dir: &Path) -> Self {
+        let settings = Settings {
+            notifications: false,
+            ..Settings::default()
+        };
+        let roots = Roots::open(&[dir.to_path_buf()], settings.limits.file_bytes).expect("there");
+        let (first, mut source) = oneshot::channel();
+        let mut now = Instant::now();
+        let mut watch = Watch::new(roots, settings, first, now);
+        now += settings.still;
+        watch.step(now);
+        let source = source.try_recv().expect("the first snapshot");
+        Self { watch, source, now }
+    }
+
+    /// Time passes, and the watch wakes. Whether there is a new snapshot.
+    fn after(&mut self, span: Duration) -> bool {
+        self.now += span;
+        self.watch.step(self.now);
+        let is_new = self.source.has_changed().expect("the watch goes on");
+        self.source.mark_unchanged();
+        is_new
+    }
+
+    fn found(&self, name: &str) -> String {
+        found(&self.source.borrow(), name)
+    }
+}
+
+/// Puts a file in place.
+fn put(path: &Path, text: &str) {
+    fs::write(path.with_extension("tmp"), text).expect("written");
+    fs::rename(path.with_extension("tmp"), path).expect("renamed");
 }
 
 #[tokio::test]
@@ -184,127 +216,99 @@ async fn without_notifications_it_looks_by_itself() {
     until(&mut source, "a", "2").await;
 }
 
-#[tokio::test]
-async fn the_same_bytes_again_make_no_snapshot() {
+#[test]
+fn the_same_bytes_again_make_no_snapshot() {
     let dir = tempfile::tempdir().expect("a directory");
-    fs::write(dir.path().join("a.yaml"), secret("a", "1")).expect("written");
-    let mut source = start(&[dir.path()], notified()).await;
-    let first = Arc::clone(&source.borrow_and_update());
-    let writer = thread::spawn({
-        let path = dir.path().join("a.yaml");
-        move || {
-            for _ in 0..20 {
-                fs::write(&path, secret("a", "1")).expect("written");
-                pause();
-            }
-            // Long enough for a snapshot of all that, if there were one.
-            thread::sleep(Duration::from_millis(300));
-            fs::write(&path, secret("a", "2")).expect("written");
-        }
-    });
-    assert_eq!(until(&mut source, "a", "2").await, ["1"]);
-    assert_eq!(found(&first, "a"), "1");
-    writer.join().expect("written");
+    let path = dir.path().join("a.yaml");
+    put(&path, &secret("a", "1"));
+    let mut driven = Driven::start(dir.path());
+    for pause in [SHORT, SHORT, driven.watch.settings.still] {
+        put(&path, &secret("a", "1"));
+        assert!(!driven.after(SHORT));
+        assert!(!driven.after(pause));
+    }
+    assert!(!driven.after(driven.watch.settings.still));
+    put(&path, &secret("a", "2"));
+    assert!(!driven.after(SHORT));
+    assert!(driven.after(driven.watch.settings.still));
+    assert_eq!(driven.found("a"), "2");
 }
 
-/// Every prefix of a file at the end of a line stands there for longer than the watch needs to
-/// see it, and shorter than the tree must be still: none of them is ever delivered.
-#[tokio::test]
-async fn a_file_that_is_written_in_pieces_is_read_once() {
+/// Every prefix of a file at the end of a line stands there for a while that is shorter than the
+/// tree must be still: none of them is ever delivered.
+#[test]
+fn a_file_that_is_written_in_pieces_is_read_once() {
     use std::io::Write as _;
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("a.yaml");
     let text: String = ["a", "b", "c", "d"]
         .map(|name| secret(name, "new"))
         .join("---\n");
-    fs::write(&path, text.replace("new", "old")).expect("written");
-    let mut source = start(&[dir.path()], patient()).await;
-    let writer = thread::spawn(move || {
-        let mut file = fs::File::create(&path).expect("created");
-        for line in text.split_inclusive('\n') {
-            pause();
-            file.write_all(line.as_bytes()).expect("written");
-        }
-    });
-    let seen = until(&mut source, "d", "new").await;
-    assert!(seen.iter().all(|seen| seen == "old"), "{seen:?}");
-    assert_eq!(found(&source.borrow(), "a"), "new");
-    writer.join().expect("written");
+    put(&path, &text.replace("new", "old"));
+    let mut driven = Driven::start(dir.path());
+    let mut file = fs::File::create(&path).expect("created");
+    for line in text.split_inclusive('\n') {
+        assert!(!driven.after(SHORT));
+        file.write_all(line.as_bytes()).expect("written");
+    }
+    assert!(!driven.after(SHORT));
+    assert_eq!(driven.found("a"), "old");
+    assert!(driven.after(driven.watch.settings.still));
+    assert_eq!(
+        (driven.found("a"), driven.found("d")),
+        ("new".into(), "new".into())
+    );
 }
 
 /// A file that ends in the middle of a line must be still for longer.
-#[tokio::test]
-async fn a_file_that_is_cut_within_a_line_is_given_time() {
-    use std::io::Write as _;
+#[test]
+fn a_file_that_is_cut_within_a_line_is_given_time() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("a.yaml");
     let text = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: a\nstringData:\n  k: new-secret\n";
-    fs::write(&path, text.replace("new-secret", "old")).expect("written");
-    let mut source = start(
-        &[dir.path()],
-        Settings {
-            still_open_end: Duration::from_secs(5),
-            ..notified()
-        },
-    )
-    .await;
-    let (head, tail) = text.split_at(text.len() - 8);
-    let writer = thread::spawn(move || {
-        let mut file = fs::File::create(&path).expect("created");
-        file.write_all(head.as_bytes()).expect("written");
-        thread::sleep(Duration::from_millis(200));
-        file.write_all(tail.as_bytes()).expect("written");
-    });
-    let seen = until(&mut source, "a", "new-secret").await;
-    assert!(seen.iter().all(|seen| seen == "old"), "{seen:?}");
-    writer.join().expect("written");
+    put(&path, &text.replace("new-secret", "old"));
+    let mut driven = Driven::start(dir.path());
+    fs::write(&path, &text[..text.len() - 8]).expect("written");
+    let Settings {
+        still,
+        still_open_end,
+        ..
+    } = driven.watch.settings;
+    assert!(!driven.after(SHORT));
+    assert!(!driven.after(still));
+    assert!(!driven.after(still_open_end - still - SHORT));
+    fs::write(&path, text).expect("written");
+    assert!(!driven.after(SHORT));
+    assert_eq!(driven.found("a"), "old");
+    assert!(driven.after(still));
+    assert_eq!(driven.found("a"), "new-secret");
 }
 
-#[tokio::test]
-async fn a_tree_that_never_rests_is_read_in_a_pass_that_only_closes() {
-    use std::sync::atomic::{AtomicBool, Ordering};
+#[test]
+fn a_tree_that_never_rests_is_read_in_a_pass_that_only_closes() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("a.yaml");
-    fs::write(&path, secret("a", "0")).expect("written");
-    let settings = Settings {
-        unrest: Duration::from_millis(500),
-        ..notified()
-    };
-    let mut source = start(&[dir.path()], settings).await;
-    assert!(!source.borrow_and_update().only_close);
-    let stop = Arc::new(AtomicBool::new(false));
-    let writer = thread::spawn({
-        let stop = Arc::clone(&stop);
-        move || {
-            for count in 1.. {
-                if stop.load(Ordering::Relaxed) {
-                    break;
-                }
-                fs::write(path.with_extension("tmp"), secret("a", &count.to_string()))
-                    .expect("written");
-                fs::rename(path.with_extension("tmp"), &path).expect("renamed");
-                pause();
-            }
-            fs::write(&path, secret("a", "end")).expect("written");
+    put(&path, &secret("a", "0"));
+    let mut driven = Driven::start(dir.path());
+    assert!(!driven.source.borrow().only_close);
+    let begun = driven.now;
+    let mut count = 0;
+    loop {
+        count += 1;
+        put(&path, &secret("a", &count.to_string()));
+        if driven.after(SHORT) {
+            break;
         }
-    });
-    let only_close =
-        tokio::time::timeout(LIMIT, source.wait_for(|snapshot| snapshot.only_close)).await;
-    assert_ne!(
-        found(
-            &only_close.expect("in time").expect("the watch goes on"),
-            "a"
-        ),
-        "0"
-    );
-    stop.store(true, Ordering::Relaxed);
-    until(&mut source, "a", "end").await;
-    let rest = tokio::time::timeout(LIMIT, source.wait_for(|snapshot| !snapshot.only_close)).await;
-    assert_eq!(
-        found(&rest.expect("in time").expect("the watch goes on"), "a"),
-        "end"
-    );
-    writer.join().expect("written");
+        assert_eq!(driven.found("a"), "0");
+    }
+    assert!(driven.source.borrow().only_close);
+    assert_eq!(driven.found("a"), count.to_string());
+    assert!(driven.now - begun >= driven.watch.settings.unrest);
+    put(&path, &secret("a", "end"));
+    assert!(!driven.after(SHORT));
+    assert!(driven.after(driven.watch.settings.still));
+    assert!(!driven.source.borrow().only_close);
+    assert_eq!(driven.found("a"), "end");
 }
 
 #[tokio::test]
@@ -318,7 +322,7 @@ async fn the_watch_ends_when_nobody_listens() {
         poll: Duration::from_millis(50),
         ..Settings::default()
     };
-    let thread = thread::spawn(move || Watch::new(roots, settings, first).run());
+    let thread = thread::spawn(move || Watch::new(roots, settings, first, Instant::now()).run());
     drop(source.await.expect("a snapshot"));
     tokio::task::spawn_blocking(move || thread.join())
         .await
