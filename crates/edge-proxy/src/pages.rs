@@ -51,7 +51,6 @@ pub(crate) fn refuse(
         (_, _, Shown::Json) => ("application/json", json(reason, request_id)),
         (_, _, Shown::Text) => ("text/plain; charset=utf-8", text(reason, request_id)),
     };
-    let length = body.len();
     let mut response = Response::new(Bytes::from(body));
     *response.status_mut() =
         StatusCode::from_u16(reason.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -75,11 +74,27 @@ pub(crate) fn refuse(
             HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"),
         );
     }
-    if method == Method::HEAD {
-        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
-        *response.body_mut() = Bytes::new();
-    }
+    drop_body_where_none_goes(&mut response, method);
     response
+}
+
+/// An answer to HEAD says how long its body would be and has none (RFC 9110 section 9.3.2); 204
+/// and 304 have none either. HTTP/1's codec would see to it, that of HTTP/2 sends what it gets.
+pub(crate) fn drop_body_where_none_goes(response: &mut Response<Bytes>, method: &Method) {
+    let by_status = matches!(
+        response.status(),
+        StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
+    );
+    if !by_status && method != Method::HEAD {
+        return;
+    }
+    let length = std::mem::take(response.body_mut()).len();
+    let headers = response.headers_mut();
+    if by_status {
+        headers.remove(header::CONTENT_LENGTH);
+    } else {
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    }
 }
 
 fn text(reason: Refusal, request_id: &str) -> String {

@@ -352,6 +352,7 @@ fn fixed(admission: &Admission, method: &Method) -> Result<Option<Response<Bytes
     }
     let edits = admission.set().chain.response_headers();
     forward::response_headers(response.headers_mut(), edits, method, status)?;
+    pages::drop_body_where_none_goes(&mut response, method);
     Ok(Some(response))
 }
 

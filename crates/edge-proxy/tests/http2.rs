@@ -3,6 +3,7 @@
 mod common;
 
 use std::{
+    collections::BTreeMap,
     convert::Infallible,
     io::{Read, Write},
     pin::Pin,
@@ -20,7 +21,11 @@ use hyper::{
     client::conn::http2::{self, SendRequest},
 };
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use model::module::TlsVersion;
+use model::{
+    backend::BackendKind,
+    id::{BackendId, HttpResponseId},
+    module::TlsVersion,
+};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::{CertificateDer, ServerName, pem::PemObject as _};
 use testkit::{backend::Backend, wait};
@@ -368,5 +373,49 @@ fn a_stream_whose_client_takes_nothing_is_let_go() {
                 .expect("in time")
                 .is_err()
         );
+    });
+}
+
+#[test]
+fn a_fixed_answer_has_no_body_where_none_goes() {
+    let edge = Edge::start();
+    let mut declared = host("fixed.test");
+    for status in [200, 204] {
+        let id = BackendId::HttpResponse(HttpResponseId::derived(&[&status.to_string()]));
+        let kind = BackendKind::HttpResponse {
+            status,
+            headers: BTreeMap::new(),
+            body: "fixed".to_owned(),
+        };
+        edge.put_backend(id.clone(), kind, &[]);
+        declared = declared.route(prefix(&format!("/{status}")).to(&id));
+    }
+    edge.declare(declared);
+    edge.runtime.block_on(async {
+        let (mut sender, connection) = open(&edge, "fixed.test", rustls::ALL_VERSIONS).await;
+        for (method, path, length, body) in [
+            ("HEAD", "/200", Some("5"), ""),
+            ("GET", "/200", Some("5"), "fixed"),
+            ("HEAD", "/204", None, ""),
+            ("GET", "/204", None, ""),
+        ] {
+            let url = format!("https://fixed.test{path}");
+            let request = Request::builder().method(method).uri(url).body(empty());
+            let answer = send(&mut sender, request.expect("a request")).await;
+            let told = answer.headers().get(header::CONTENT_LENGTH).cloned();
+            assert_eq!(
+                told.as_ref().map(|v| v.as_bytes()),
+                length.map(str::as_bytes),
+                "{method} {path}"
+            );
+            let got = answer.into_body().collect().await.expect("a whole answer");
+            assert_eq!(got.to_bytes(), body.as_bytes(), "{method} {path}");
+        }
+        drop(sender);
+        timeout(PATIENCE, connection)
+            .await
+            .expect("in time")
+            .expect("no panic")
+            .expect("no protocol error");
     });
 }
