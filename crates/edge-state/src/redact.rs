@@ -2,14 +2,9 @@
 
 use std::sync::Arc;
 
-use model::{
-    module::Modules,
-    secret::{Digest, Secret},
-};
+use model::secret::{Digest, Secret};
 
-use crate::state::{
-    ApiKey, Certificate, Declared, Edge, EdgeState, PolicyRef, Record, Role, Route,
-};
+use crate::state::{ApiKey, Certificate, Declared, Edge, EdgeState, Record, Role, Route};
 
 impl EdgeState {
     /// The same state without a secret in it: certificate keys and the secrets of modules are
@@ -78,14 +73,15 @@ fn redacted_key(key: &Arc<ApiKey>, reader: Role) -> Arc<ApiKey> {
 /// Shares the edge as it is where there is nothing to hide: a controller reads often.
 fn redacted_edge(edge: &Arc<Edge>, reader: Role) -> Arc<Edge> {
     let hides = |route: &Route| {
-        has_secrets(&route.modules) || (reader != Role::Controller && route.record.is_some())
+        route.modules.secrets().next().is_some()
+            || (reader != Role::Controller && route.record.is_some())
     };
     if !edge.routes.values().any(hides) {
         return Arc::clone(edge);
     }
     let mut redacted = Edge::clone(edge);
     for route in redacted.routes.values_mut() {
-        hide_secrets(&mut route.modules);
+        route.modules.hide_secrets();
         if reader != Role::Controller
             && let Some(record) = &mut route.record
         {
@@ -99,39 +95,4 @@ fn hide_digests(record: &mut Record) {
     let hide = |declared: &mut Declared| declared.digest = None;
     record.wanted.as_mut().map(hide);
     record.serving.as_mut().map(hide);
-}
-
-fn has_secrets(modules: &Modules<PolicyRef>) -> bool {
-    modules.webhook_verification.is_some() || modules.oauth.is_some() || modules.oidc.is_some()
-}
-
-fn hide_secrets(modules: &mut Modules<PolicyRef>) {
-    let nothing = || Secret::new(String::new());
-    let Modules {
-        ip_restriction: _,
-        user_agent_filter: _,
-        webhook_verification,
-        oauth,
-        oidc,
-        saml: _,
-        traffic_policy: _,
-        circuit_breaker: _,
-        websocket_tcp_converter: _,
-        request_headers: _,
-        response_headers: _,
-        compression: _,
-    } = modules;
-    if let Some(module) = webhook_verification
-        && let Some(secret) = &mut module.secret
-    {
-        *secret = nothing();
-    }
-    if let Some(module) = oauth
-        && let Some(application) = &mut module.application
-    {
-        application.client_secret = nothing();
-    }
-    if let Some(module) = oidc {
-        module.client_secret = nothing();
-    }
 }

@@ -210,6 +210,82 @@ impl<P> Modules<P> {
         .collect()
     }
 
+    /// Every secret, and what each is. With [`Self::secrets_mut`] the one place that knows where
+    /// modules have secrets.
+    pub fn secrets(&self) -> impl Iterator<Item = (&'static str, &Secret)> {
+        let Self {
+            ip_restriction: _,
+            user_agent_filter: _,
+            webhook_verification,
+            oauth,
+            oidc,
+            saml: _,
+            traffic_policy: _,
+            circuit_breaker: _,
+            websocket_tcp_converter: _,
+            request_headers: _,
+            response_headers: _,
+            compression: _,
+        } = self;
+        let webhook = webhook_verification
+            .as_ref()
+            .and_then(|module| module.secret.as_ref());
+        let application = oauth
+            .as_ref()
+            .and_then(|module| module.application.as_ref());
+        [
+            ("a webhook's secret", webhook),
+            (
+                "an OAuth client's secret",
+                application.map(|application| &application.client_secret),
+            ),
+            (
+                "an OpenID client's secret",
+                oidc.as_ref().map(|module| &module.client_secret),
+            ),
+        ]
+        .into_iter()
+        .filter_map(|(what, secret)| Some((what, secret?)))
+    }
+
+    /// Every secret, to be written over.
+    fn secrets_mut(&mut self) -> impl Iterator<Item = &mut Secret> {
+        let Self {
+            ip_restriction: _,
+            user_agent_filter: _,
+            webhook_verification,
+            oauth,
+            oidc,
+            saml: _,
+            traffic_policy: _,
+            circuit_breaker: _,
+            websocket_tcp_converter: _,
+            request_headers: _,
+            response_headers: _,
+            compression: _,
+        } = self;
+        let webhook = webhook_verification
+            .as_mut()
+            .and_then(|module| module.secret.as_mut());
+        let application = oauth
+            .as_mut()
+            .and_then(|module| module.application.as_mut());
+        [
+            webhook,
+            application.map(|application| &mut application.client_secret),
+            oidc.as_mut().map(|module| &mut module.client_secret),
+        ]
+        .into_iter()
+        .flatten()
+    }
+
+    /// Blanks every secret.
+    pub fn hide_secrets(&mut self) {
+        for secret in self.secrets_mut() {
+            *secret = Secret::new(String::new());
+        }
+    }
+
     /// The same modules with the policies named another way.
     ///
     /// # Errors

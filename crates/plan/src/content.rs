@@ -7,11 +7,8 @@ use model::{
     complete_set::CompleteSet,
     declaration::PolicyName,
     id::{BackendId, IpPolicyId},
-    module::{
-        EdgeDemands, IpAction, IpRules, ModuleKind, Modules, Oauth, OauthApplication, Oidc,
-        WebhookVerification,
-    },
-    secret::{Digest, Secret},
+    module::{EdgeDemands, IpAction, IpRules, ModuleKind, Modules},
+    secret::Digest,
 };
 
 use crate::{
@@ -215,58 +212,7 @@ pub(crate) fn serves(route: &Route, content: &Content) -> bool {
 /// The same modules with every secret blank.
 pub(crate) fn without_secrets<P: Clone>(modules: &Modules<P>) -> Modules<P> {
     let mut blank = modules.clone();
-    let Modules {
-        ip_restriction: _,
-        user_agent_filter: _,
-        webhook_verification,
-        oauth,
-        oidc,
-        saml: _,
-        traffic_policy: _,
-        circuit_breaker: _,
-        websocket_tcp_converter: _,
-        request_headers: _,
-        response_headers: _,
-        compression: _,
-    } = &mut blank;
-    if let Some(WebhookVerification {
-        enabled: _,
-        provider: _,
-        secret: Some(secret),
-    }) = webhook_verification
-    {
-        *secret = Secret::new(String::new());
-    }
-    if let Some(Oauth {
-        enabled: _,
-        session: _,
-        auth_check_interval: _,
-        provider: _,
-        application:
-            Some(OauthApplication {
-                client_id: _,
-                client_secret,
-            }),
-        scopes: _,
-        email_addresses: _,
-        email_domains: _,
-        teams: _,
-        organizations: _,
-    }) = oauth
-    {
-        *client_secret = Secret::new(String::new());
-    }
-    if let Some(Oidc {
-        enabled: _,
-        session: _,
-        issuer: _,
-        client_id: _,
-        client_secret,
-        scopes: _,
-    }) = oidc
-    {
-        *client_secret = Secret::new(String::new());
-    }
+    blank.hide_secrets();
     blank
 }
 

@@ -312,39 +312,8 @@ impl Attempt<'_> {
         for kind in modules.kinds() {
             self.check_enforced(kind)?;
         }
-        let Modules {
-            ip_restriction: _,
-            user_agent_filter: _,
-            webhook_verification,
-            oauth,
-            oidc,
-            saml: _,
-            traffic_policy: _,
-            circuit_breaker: _,
-            websocket_tcp_converter: _,
-            request_headers: _,
-            response_headers: _,
-            compression: _,
-        } = modules;
-        let webhook = webhook_verification
-            .as_ref()
-            .and_then(|module| module.secret.as_ref());
-        let application = oauth
-            .as_ref()
-            .and_then(|module| module.application.as_ref());
-        let named = [
-            (webhook, "a webhook's secret"),
-            (
-                application.map(|application| &application.client_secret),
-                "an OAuth client's secret",
-            ),
-            (
-                oidc.as_ref().map(|module| &module.client_secret),
-                "an OpenID client's secret",
-            ),
-        ];
-        for (secret, what) in named {
-            if secret.is_some_and(|secret| secret.expose().trim().is_empty()) {
+        for (what, secret) in modules.secrets() {
+            if secret.expose().trim().is_empty() {
                 return Err(refuse(RefusalCode::EmptySecret, format!("{what} is empty")));
             }
         }
